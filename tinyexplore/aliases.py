@@ -27,7 +27,6 @@ _PATHS: dict[str, dict[str, str]] = {
         "CompiledRunner": "engine:Runner",
         "ExecItem": "engine",
         "Runner": "engine",
-        "get_runner": "aliases",
         "lower_schedule": "aliases",
         "lower_schedule_item": "engine:compile_item",
         "run_schedule": "aliases",
@@ -126,14 +125,6 @@ def create_schedule_with_vars(outputs: Sequence[Any]) -> tuple[list[Any], dict[A
     """`create_schedule`, and what the Variables in it are bound to."""
     items = create_schedule(outputs)
     return items, {variable: value for item in items for variable, value in item.bound.items()}
-
-
-def get_runner(device: str, ast: Any) -> Any:
-    """The compiled kernel of `ast`, a SINK of STOREs."""
-    from tinyexplore import engine
-    from tinyexplore.schedule import ScheduleItem
-
-    return engine.compile_item(ScheduleItem(device, ast, (), (), ())).runner
 
 
 def lower_schedule(schedule: Sequence[Any]) -> Iterator[Any]:

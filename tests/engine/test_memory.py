@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, nn
 from tinyexplore.engine import plan_memory, step_by_step
-from tinyexplore.execute.memory import Life, lower_bound, plan_lives
+from tinyexplore.execute.memory import LiveRange, lower_bound, place_live_ranges
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.trace import Planned, Recorder, recording
 
 lives = st.builds(
-    lambda lines, first, length: Life(lines * 64, first, first + length),
+    lambda lines, first, length: LiveRange(lines * 64, first, first + length),
     st.integers(1, 40),
     st.integers(0, 30),
     st.integers(0, 12),
@@ -26,21 +26,21 @@ lives = st.builds(
 
 
 @given(st.lists(lives, max_size=40))
-def test_lives_that_meet_lie_apart(found: list[Life]) -> None:
-    plan = plan_lives(found)
+def test_lives_that_meet_lie_apart(found: list[LiveRange]) -> None:
+    plan = place_live_ranges(found)
     assert plan.bound_bytes == max(
         (sum(life.nbytes for life in found if life.first <= time <= life.last) for time in range(50)), default=0
     )
     assert plan.bound_bytes <= plan.peak_bytes <= plan.total_bytes
     for place, life in enumerate(found):
         for other in range(place):
-            if life.meets(found[other]):
+            if life.interferes_with(found[other]):
                 low, high = sorted((other, place), key=lambda one: plan.offsets[one])
                 assert plan.offsets[low] + found[low].nbytes <= plan.offsets[high]
 
 
 def test_a_chain_takes_two_places() -> None:
-    plan = plan_lives([Life(64, time, time + 1) for time in range(100)])
+    plan = place_live_ranges([LiveRange(64, time, time + 1) for time in range(100)])
     assert (plan.peak_bytes, plan.bound_bytes, plan.total_bytes) == (128, 128, 6400)
     assert lower_bound(()) == 0
 

@@ -42,7 +42,7 @@ def test_who_asks_for_a_recorder_does_nothing_but_record() -> None:
     """The engine's questions for a recorder: a name that is looked at before `record`, and decides nothing else."""
     allowed = re.compile(
         r"recorder( is not None)?:$"  # if recorder is not None:
-        r"|recorder = active_recorder\(\)( if tell is not None else None)?$"
+        r"|recorder = active_recorder\(\)( if how is not None else None)?$"
         r"|listening = active_recorder\(\)$"
         r"|if recorder := active_recorder\(\):$"
         r"|self\.recorder = active_recorder\(\)$"
@@ -57,7 +57,7 @@ def test_who_asks_for_a_recorder_does_nothing_but_record() -> None:
                 asked.append(f"{file.relative_to(ROOT)}: {line.strip()}")
     assert asked == [
         "tinyexplore/compile/compiler.py: if (recorder := active_recorder()) and kept.plans is None:",
-        "tinyexplore/compile/search.py: heard = Heard(active_recorder())",
+        "tinyexplore/compile/search.py: heard = SearchRecorder(active_recorder())",
     ]
 
 

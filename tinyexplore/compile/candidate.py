@@ -55,7 +55,7 @@ TOLERANCE = {dtypes.float16: 2e-2, dtypes.bfloat16: 1e-1, dtypes.float32: 1e-3, 
 DIFFERING = 1e-3  # the part of a result that may differ: a comparison decides by the last bit of a float now and then
 
 
-class Lost(Exception):
+class CandidateFailed(Exception):
     """Why a candidate is out, in words."""
 
 
@@ -170,7 +170,7 @@ class Workbench:
         self.busy.release()
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a request; Lost where the candidate is out."""
+        """The reply to a request; CandidateFailed where the candidate is out."""
         with self.busy:
             return self.answered(request)
 
@@ -182,7 +182,7 @@ class Workbench:
         """As `answered`, under the settings of the request."""
         device = request["device"]
         if machine_of(device) != request["machine"]:
-            raise Lost(f"this worker is another machine: {machine_of(device)}")
+            raise CandidateFailed(f"this worker is another machine: {machine_of(device)}")
         original, *asts = from_plain(request["graphs"])
         target = Device[device].target
         kernels = [Kernel(ast, target, original, ast) for ast in asts]
@@ -238,7 +238,7 @@ class Workbench:
             found = self.results(runner)
         for place, (mine, right) in zip(sorted(runner.spec.writes), zip(found, expected)):
             if differ(mine, right, self.buffers[place].dtype):
-                raise Lost(f"its results are wrong (buffer {place})")
+                raise CandidateFailed(f"its results are wrong (buffer {place})")
 
     def time(self, runner: Runner, reference: Runner, limit: float | None) -> Sampled:
         """The best run. `limit`: the seconds of the best candidate so far, if there is one."""
@@ -383,7 +383,7 @@ def reply_to(bench: Workbench, line: str) -> dict[str, Any]:
     """The answer to one request; what goes wrong is an answer too."""
     try:
         return bench.answer(json.loads(line))
-    except Lost as error:
+    except CandidateFailed as error:
         return {"lost": str(error)}
     except MemoryError:
         bench.forget()

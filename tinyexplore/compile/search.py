@@ -97,7 +97,7 @@ def refusal_of(device: str) -> str:
 
 def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> SearchResult:
     """A new search, kept under `key` if anything could be measured, and whoever measured was there to the end."""
-    heard = Heard(active_recorder())
+    heard = SearchRecorder(active_recorder())
     with Bench(device, starts[0]) as bench, recording(heard):
         result = beam_search(starts, width, bench, config().BEAM_SEED)
         if bench.progress is not None:
@@ -134,7 +134,7 @@ def own_executor() -> concurrent.futures.Executor:
     return concurrent.futures.ThreadPoolExecutor(core_count()) if can_start_threads() else AtOnce()
 
 
-class Heard(Recorder):
+class SearchRecorder(Recorder):
     """Keeps what a search tells, and passes it on."""
 
     def __init__(self, outer: Recorder | None) -> None:

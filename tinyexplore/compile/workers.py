@@ -62,10 +62,10 @@ class Worker:
         except OSError:
             reply = b""
         if not reply.endswith(b"\n"):
-            raise WorkerLost(self.epitaph(time.monotonic() - began, timeout_s))
+            raise WorkerLost(self.exit_reason(time.monotonic() - began, timeout_s))
         return reply.decode()
 
-    def epitaph(self, seconds: float, timeout_s: float) -> str:
+    def exit_reason(self, seconds: float, timeout_s: float) -> str:
         """What became of a worker that does not answer."""
         self.kill()
         status = self.process.returncode

@@ -16,7 +16,14 @@ from tinyexplore.execute.batch import give_values, prepare_batch
 from tinyexplore.execute.capture import Capture, active_capture, capture_variable, capturing
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.execute.liveness import is_alone, writes_now
-from tinyexplore.execute.memory import MemoryPlan, lives_of, outputs_of, plan_memory, share_memory, with_other_buffers
+from tinyexplore.execute.memory import (
+    MemoryPlan,
+    live_ranges,
+    outputs_of,
+    plan_memory,
+    share_memory,
+    with_other_buffers,
+)
 from tinyexplore.execute.plan import Plan, Walk, walk
 from tinyexplore.execute.runner import Runner
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, Since, first_made, forget_sources, note_since, parts_of
@@ -223,7 +230,7 @@ __all__ = [
     "is_alone",
     "kept_here",
     "kept_variable",
-    "lives_of",
+    "live_ranges",
     "outputs_of",
     "plan_memory",
     "measuring_on",

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import DType
-from tinyexplore.execute.memory import Life, aligned, plan_lives
+from tinyexplore.execute.memory import LiveRange, aligned, place_live_ranges
 from tinyexplore.execute.runner import Runner
 from tinyexplore.execute.threads import current_instance, parts_for, thread_count
 from tinyexplore.runtime.native import BoundProgram, NativeProgram
@@ -113,12 +113,12 @@ class Group:
         """Where in the shared memory each slot lies that may be spared a buffer, and how much that takes."""
         last = {slot: time for time, step in enumerate(steps) for slot in step.done}
         lives = {
-            made.slot: Life(aligned(made.nbytes), time, last[made.slot])
+            made.slot: LiveRange(aligned(made.nbytes), time, last[made.slot])
             for time, step in enumerate(steps)
             for made in step.made
             if last.get(made.slot, -1) > time or (made.slot in last and len(step.made) > 1)
         }
-        plan = plan_lives(list(lives.values()))
+        plan = place_live_ranges(list(lives.values()))
         return dict(zip(lives, plan.offsets)), plan.peak_bytes
 
     def spare(self, spared: Collection[int]) -> None:

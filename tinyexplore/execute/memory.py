@@ -19,14 +19,14 @@ from tinyexplore.schedule import ScheduleItem
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class LiveRange:
     """`nbytes` that are needed from item `first` to item `last`, both included."""
 
     nbytes: int
     first: int
     last: int
 
-    def meets(self, other: Life) -> bool:
+    def interferes_with(self, other: LiveRange) -> bool:
         """True where both are needed at the same time."""
         return self.first <= other.last and other.first <= self.last
 
@@ -39,7 +39,7 @@ class MemoryPlan:
     peak_bytes: what they take with these offsets.
     """
 
-    lives: tuple[Life, ...]
+    lives: tuple[LiveRange, ...]
     offsets: tuple[int, ...]
 
     @property
@@ -62,7 +62,7 @@ class MemoryPlan:
         )
 
 
-def lower_bound(lives: Iterable[Life]) -> int:
+def lower_bound(lives: Iterable[LiveRange]) -> int:
     """The most bytes that are needed at one time."""
     changes: dict[int, int] = {}
     for life in lives:
@@ -75,7 +75,7 @@ def lower_bound(lives: Iterable[Life]) -> int:
     return most
 
 
-def plan_lives(lives: Sequence[Life]) -> MemoryPlan:
+def place_live_ranges(lives: Sequence[LiveRange]) -> MemoryPlan:
     """Places for all of `lives`: by size, and where that wastes something by time too, whichever takes less."""
     plan = MemoryPlan(tuple(lives), _placed(lives, lambda place: (-lives[place].nbytes, lives[place].first)))
     if plan.peak_bytes == plan.bound_bytes:
@@ -84,14 +84,14 @@ def plan_lives(lives: Sequence[Life]) -> MemoryPlan:
     return min(plan, other, key=lambda one: one.peak_bytes)
 
 
-def _placed(lives: Sequence[Life], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
+def _placed(lives: Sequence[LiveRange], order: Callable[[int], tuple[int, int]]) -> tuple[int, ...]:
     offsets = [0] * len(lives)
     done: list[int] = []  # by offset
     for place in sorted(range(len(lives)), key=order):
         life = lives[place]
         offset = 0
         for other in done:
-            if not life.meets(lives[other]):
+            if not life.interferes_with(lives[other]):
                 continue
             if offsets[other] - offset >= life.nbytes:
                 break
@@ -107,7 +107,7 @@ def aligned(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
-def _peak(lives: Sequence[Life], offsets: Sequence[int]) -> int:
+def _peak(lives: Sequence[LiveRange], offsets: Sequence[int]) -> int:
     return max((offset + life.nbytes for life, offset in zip(lives, offsets)), default=0)
 
 
@@ -129,8 +129,8 @@ def outputs_of(item: ExecItem | ScheduleItem) -> int:
     return 1 if item.runner is None else len(item.runner.spec.writes)
 
 
-def lives_of(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer]) -> dict[Buffer, Life]:
-    """The life of each buffer that `items` write before they read it, but for those in `kept`, in order."""
+def live_ranges(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer]) -> dict[Buffer, LiveRange]:
+    """The live range of each buffer that `items` write before they read it, but for those in `kept`, in order."""
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
     outside = set(kept)
@@ -143,7 +143,7 @@ def lives_of(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer])
             first.setdefault(buffer, time)
             last[buffer] = time
     return {
-        buffer: Life(aligned(buffer.nbytes), first[buffer], last[buffer])
+        buffer: LiveRange(aligned(buffer.nbytes), first[buffer], last[buffer])
         for buffer in first
         if buffer not in outside and buffer.size
     }
@@ -151,7 +151,7 @@ def lives_of(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer])
 
 def plan_memory(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer] = ()) -> MemoryPlan:
     """What the intermediates of `items` need; what is in `kept` lies elsewhere, because it outlives them."""
-    return plan_lives(list(lives_of(items, kept).values()))
+    return place_live_ranges(list(live_ranges(items, kept).values()))
 
 
 def share_memory(
@@ -159,12 +159,12 @@ def share_memory(
 ) -> tuple[list[ExecItem], list[MemoryPlan], list[Buffer]]:
     """`items` with their intermediates in shared memory, the plan of each device (each has its own memory), and the
     buffers that share."""
-    lives = lives_of(items, kept)
+    lives = live_ranges(items, kept)
     moved: dict[Buffer, Buffer] = {}
     plans = []
     for device in dict.fromkeys(buffer.device for buffer in lives):
         mine = [buffer for buffer in lives if buffer.device == device]
-        plan = plan_lives([lives[buffer] for buffer in mine])
+        plan = place_live_ranges([lives[buffer] for buffer in mine])
         arena = Buffer(device, plan.peak_bytes, dtypes.uint8).allocate().memory
         for buffer, offset in zip(mine, plan.offsets):
             part = Memory(arena.address + offset, buffer.nbytes, arena)

@@ -69,14 +69,14 @@ class AstBuilder:
         ast = UOp.sink(*stores, *self.changes)
         nodes = ast.toposort()
         while any(node in self.gathered for node in nodes):
-            ast = ast.substitute(self.gathered, tell="gathered")
+            ast = ast.substitute(self.gathered, how="gathered")
             nodes = ast.toposort()
         bound = {node: node.src[0] for node in nodes if node.op is Ops.BIND}
         values: dict[UOp, int] = {}
         if bound:
             for binding in bound:
                 bind_together(values, binding.src[0], binding.src[1].arg)
-            ast = ast.substitute(bound, tell="its value is an argument of the kernel")
+            ast = ast.substitute(bound, how="its value is an argument of the kernel")
             nodes = ast.toposort()
         for node in plan.stores:
             self.note(node, ast, "becomes the kernel")

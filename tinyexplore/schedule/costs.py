@@ -12,6 +12,7 @@ from tinyexplore.uop import Group, Ops
 
 EXPENSIVE = Group.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
 COUNTED_UP_TO = STORED | {Ops.REDUCE_AXIS}  # costs are counted from these on
+# a policy in counts and ratios, the same for every machine
 CHEAP_OPS = 4  # a chain of at most this many light operations is rather done twice than stored
 MOST_REPEATED_OPS = 16  # a longer one is stored, and nobody asks what that costs
 OP_IN_READS = 0.25  # an operation on a value, in times of reading one from beyond the L2 cache

@@ -21,9 +21,6 @@ from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.schedule.plan import IN_ORDER, KeptRow, KernelPlan, Visit, make_visit
 from tinyexplore.schedule.rows import (
-    MATRIX_BYTES,
-    ROW_BYTES,
-    SHARED_BYTES,
     Row,
     bytes_every_row_reads,
     common_row,
@@ -38,6 +35,7 @@ from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import as_size, product, simplified, sint
 from tinyexplore.util import config
 
+# a policy, the same for every machine: which kernels there are depends on it (what a machine is like: `Target`)
 REPEAT_REDUCE = 1.5  # how often, on average, a reduced element may be computed
 REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
@@ -141,7 +139,7 @@ class Fusion:
         if node.op in Group.MOVEMENT:
             self.decide(node, "view", "a movement is only index arithmetic")
             for visit in visits:
-                self.pass_on(node, visit)
+                self.visit_sources(node, visit)
             return
         reason = self.reason_to_realize(node, visits)
         row = self.row_to_keep(node, visits, reason)
@@ -163,7 +161,7 @@ class Fusion:
         else:
             self.decide(node, "fuse", "computed where it is read: every value once, without a trip to memory")
         for visit in visits:
-            self.pass_on(node, visit)
+            self.visit_sources(node, visit)
 
     def place_forced(self, node: LazyBuffer, visits: list[Visit]) -> None:
         if node.op is Ops.COPY:
@@ -184,7 +182,7 @@ class Fusion:
         self.realized.add(node)
         plan.stores.append(node)
         self.decide(node, "realize", f"{why}; {STORED_BY_READER}")
-        self.pass_on(node, visits[0])
+        self.visit_sources(node, visits[0])
 
     def place_write(self, node: LazyBuffer) -> None:
         """A WRITE is a kernel over its value, which stores nothing else."""
@@ -200,11 +198,11 @@ class Fusion:
             self.old_values[node] = copy
             plan = KernelPlan.over(copy)
             self.plans.append(plan)
-            self.pass_on(copy, make_visit(plan, plan.idxs, (), plan.loops))
+            self.visit_sources(copy, make_visit(plan, plan.idxs, (), plan.loops))
         plan = KernelPlan.over(places.contiguous())  # in any order, however the places were computed
         plan.stores = [node]
         self.plans.append(plan)
-        self.pass_on(node, make_visit(plan, plan.idxs, (), plan.loops))
+        self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
 
     def reason_forced(self, node: LazyBuffer) -> tuple[str, str]:
         """Why `node` gets memory whatever its use is, and why it must; "" where only the user's word says so."""
@@ -251,7 +249,7 @@ class Fusion:
         plan = KernelPlan.over(node, self.bounds_of_reduced(node))
         self.plans.append(plan)
         self.decide(node, "realize", reason, obstacle)
-        self.pass_on(node, make_visit(plan, plan.idxs, (), plan.loops))
+        self.visit_sources(node, make_visit(plan, plan.idxs, (), plan.loops))
 
     def bounds_of_reduced(self, root: LazyBuffer) -> frozenset[int]:
         """How many neighbouring elements of `root` share what was reduced and expanded in another shape of the same
@@ -402,22 +400,23 @@ class Fusion:
         """The row of `node` to compute once and keep, where fusing would compute it again and again; None: no row."""
         if node.op in (*IN_ORDER, Ops.GATHER) or (reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)):
             return None
-        if Device[node.device].target.has_local:
+        target = Device[node.device].target
+        if target.has_local:
             return None  # work-items have no cache of their own that would hold a row
         row = common_row(node, visits)
-        if row is None or self.exceeds("bytes of a row", row_bytes(node, row), ROW_BYTES):
+        if row is None or self.exceeds("bytes of a row", row_bytes(node, row), target.row_bytes):
             return None
         if prod(loop.size for loop in row.loops) < MIN_ROWS and node.size > SMALL_WORK:
             return None
         if reason is None:
             return row
-        if not self.exceeds("bytes of all rows", node.size * node.dtype.itemsize, MATRIX_BYTES):
+        if not self.exceeds("bytes of all rows", node.size * node.dtype.itemsize, target.matrix_bytes):
             return None  # the cache holds all of it between two simpler kernels
         if node.op is not Ops.REDUCE_AXIS and not reduces_within(node):
             return None  # plain arithmetic is better done once, for all kernels that stream it
         columns = max(steps_between(row, visit) for visit in visits)
         shared = max(row_bytes(node, row) * columns, bytes_every_row_reads(node, visits[0].idxs, row))
-        return None if self.exceeds(SHARED, shared, SHARED_BYTES) else row
+        return None if self.exceeds(SHARED, shared, target.read_again_bytes) else row
 
     def keep(self, node: LazyBuffer, visits: list[Visit], row: Row) -> None:
         """Computed once for each row, into scratch memory that every visit then reads."""
@@ -437,14 +436,15 @@ class Fusion:
         self.decide(
             node, "keep", f"read {_times(often)} by the loops of one kernel: a row of {long} stays in the cache"
         )
-        self.pass_on(node, filled)
+        self.visit_sources(node, filled)
 
     def stays_in_cache(self, node: LazyBuffer, visit: Visit) -> bool:
         """True for a reduction that fills a row, over memory that the cache holds for all rows."""
         outer = tuple(loop for loop in visit.loops if loop in visit.plan.loops)
         if any(loop.arg.kind is not AxisKind.ROW for loop in visit.loops[len(outer) :]):
             return False
-        return not self.exceeds(SHARED, bytes_every_row_reads(node, visit.idxs, Row((), outer)), SHARED_BYTES)
+        shared = bytes_every_row_reads(node, visit.idxs, Row((), outer))
+        return not self.exceeds(SHARED, shared, Device[node.device].target.read_again_bytes)
 
     def is_rather_moved(self, node: LazyBuffer, visits: list[Visit]) -> bool:
         """True for another order of elements that nobody reads in the order in which they are computed, where several
@@ -459,7 +459,7 @@ class Fusion:
         kernels = len({visit.plan for visit in visits})
         return kernels > 1 and not self.costs.is_rather_repeated(source, kernels)
 
-    def pass_on(self, node: LazyBuffer, visit: Visit) -> None:
+    def visit_sources(self, node: LazyBuffer, visit: Visit) -> None:
         """`node` is computed for `visit`: its sources are visited in turn."""
         plan = visit.plan
         plan.visits.append((node, visit))
@@ -486,19 +486,19 @@ class Fusion:
             return
         plan.op_count += 1
         if node.op is Ops.GATHER:
-            self.pass_on_gather(node, visit)
+            self.visit_sources_of_gather(node, visit)
             return
         if node.op is Ops.SCATTER:
-            self.pass_on_scatter(node, visit)
+            self.visit_sources_of_scatter(node, visit)
             return
         if node.op is Ops.FETCH_ADD:
-            self.pass_on_fetch(node, visit)
+            self.visit_sources_of_fetch(node, visit)
             return
         inner = Visit(plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
         sources = node.src[1:] if node.op is Ops.WRITE else node.src  # what is written to is not read
         visit.sources = tuple(self.add_visit(source, inner) for source in sources)
 
-    def pass_on_gather(self, node: LazyBuffer, visit: Visit) -> None:
+    def visit_sources_of_gather(self, node: LazyBuffer, visit: Visit) -> None:
         """The index is read like any operand; the table at a place that only the index knows: a variable until then."""
         plan = visit.plan
         table, index = node.src
@@ -510,7 +510,7 @@ class Fusion:
         at_table = make_visit(plan, (*visit.idxs, visit.picked), visit.conditions, visit.loops)
         visit.sources = (self.add_visit(table, at_table), self.add_visit(index, at_index))
 
-    def pass_on_scatter(self, node: LazyBuffer, visit: Visit) -> None:
+    def visit_sources_of_scatter(self, node: LazyBuffer, visit: Visit) -> None:
         """Index and values are read like any operand; what they go into in loops of its own, which copy it before.
 
         Memory (or a constant) is copied in one loop; anything else in one loop for each axis.
@@ -529,7 +529,7 @@ class Fusion:
         sources += [self.add_visit(source, make_visit(plan, visit.idxs, (), visit.loops)) for source in (index, values)]
         visit.sources = tuple(sources)
 
-    def pass_on_fetch(self, node: LazyBuffer, visit: Visit) -> None:
+    def visit_sources_of_fetch(self, node: LazyBuffer, visit: Visit) -> None:
         """The index is read like any operand; the numbers that it names are copied before, in a loop of their own."""
         counters, index = node.src
         row = visit.plan.inner_range(counters.shape[-1], AxisKind.ROW)

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from tinyexplore.schedule.plan import Visit
 
 STORED = frozenset({Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER, Ops.FETCH_ADD, Ops.WRITE})  # always in memory
-ROW_BYTES = 64 << 10  # a row of at most this much is kept
-MATRIX_BYTES = 512 << 10  # all rows together: less than this lies in the cache between two kernels anyway
-SHARED_BYTES = 4 << 20  # what every row reads again, in order: a cache is to hold it
 
 
 @dataclass(frozen=True, slots=True)

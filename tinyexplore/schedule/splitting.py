@@ -21,19 +21,19 @@ from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import greatest
 from tinyexplore.util import config, toposort
 
+# a policy, the same for every machine, on which the order of additions depends (what a machine is like: `Target`)
 FEW_RESULTS = 16  # a reduction to fewer results than this leaves cores idle
 MUCH_TO_REDUCE = 1 << 18  # elements from which on a second kernel costs less than idle cores
 MUCH_IN_SHORT_ROWS = 1 << 20  # elements in rows of some vectors, from which on cores share rows rather than columns
 SHORT_ROW_BYTES = 2048
 MOST_PARTS = 256
-STRETCHES = 8  # of memory, each part of a large sum has a piece of
-FEWEST_STRETCHED = 64  # parts then
-LINE = 16  # elements: pieces in whole vectors
+FEWEST_STRETCHED = 64  # parts of a sum, each of which has a piece of several stretches of memory
+WHOLE_VECTORS = 16  # elements: pieces are multiples of it, whatever the vectors
 MOST_PLAIN = 16  # nodes that are looked at
 MUCH_TO_SCAN = 1 << 20  # elements, from which on cores left idle cost more than what is read twice
 MOST_BLOCKS = 4  # of a running sum, for each core
 
-_ONE_BY_ONE = (Group.ALU - Group.TRANSCENDENTAL) | Group.MOVEMENT | {Ops.CAST, Ops.BITCAST}
+_ELEMENTWISE = (Group.ALU - Group.TRANSCENDENTAL) | Group.MOVEMENT | {Ops.CAST, Ops.BITCAST}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def split_reductions(outputs: Sequence[LazyBuffer], writes: Writes) -> Split:
             found = _split(node, src[0]) if _is_large(node) else None
         if found is not None:
             made[node], reason = found
-            _tell(node, made[node], src[0], reason)
+            _record_split(node, made[node], src[0], reason)
         elif src != node.src:
             made[node] = node.over(src)
         if made[node] is not node:
@@ -135,8 +135,8 @@ def _split(node: LazyBuffer, source: LazyBuffer) -> tuple[LazyBuffer, str] | Non
     return result, f"{parts} partial results in memory first: {why}"
 
 
-def _tell(node: LazyBuffer, made: LazyBuffer, source: LazyBuffer, reason: str) -> None:
-    """Tells of the decision, and where the nodes come from that it makes."""
+def _record_split(node: LazyBuffer, made: LazyBuffer, source: LazyBuffer, reason: str) -> None:
+    """Records the decision, and where the nodes come from that it makes."""
     recorder = active_recorder()
     if recorder is None:
         return
@@ -197,10 +197,11 @@ def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int
     size = source.shape[outer]
     is_sum = op is Ops.ADD and len(source.shape) - 1 in axes
     if is_sum and _comes_from_memory(source) and _is_plain(source):
-        least = STRETCHES * (LINE if outer == len(source.shape) - 1 else 1)
+        stretches = Device[source.device].target.streams
+        least = stretches * (WHOLE_VECTORS if outer == len(source.shape) - 1 else 1)
         parts = most_parts(size // least) if size % least == 0 else 0
         if parts >= FEWEST_STRETCHED:
-            return STRETCHES, parts
+            return stretches, parts
     return 1, most_parts(size)
 
 
@@ -217,7 +218,7 @@ def _is_plain(source: LazyBuffer) -> bool:
         seen += 1
         if node.buffer is not None or node.op is Ops.CONTIGUOUS or node.op is Ops.COPY:
             continue
-        if node.src and node.op not in _ONE_BY_ONE:
+        if node.src and node.op not in _ELEMENTWISE:
             return False
         stack += node.src
     return not stack

@@ -35,7 +35,11 @@ class Target:
     the last cache, which cores share. line_bytes, page_bytes: of memory. way_bytes: places so far apart, or a multiple
     of it, share one set of the L1 cache. bytes_per_ns: of one core out of its caches; flops_per_ns: of one core with
     vectors, when not all are multiply-adds. sums_in_flight: independent sums that keep a core's units busy, each of
-    which adds some cycles after it began.
+    which adds some cycles after it began. lines_in_flight: cache lines out of memory that a core waits for at a time;
+    ahead_bytes: how far ahead of a walk from page to page memory is asked for, to be there in time; streams: walks
+    along memory that its prefetchers follow side by side. hidden_load, far_load: what a load of a vector costs in
+    multiply-adds, where these hide it and where it waits for memory. waking_steps: so many steps of a loop take as
+    long as waking another core.
     native_ops: transcendental ops that the device computes by itself for `native_dtypes`; the others are written
     out in arithmetic. storage_only: dtypes kept in memory and computed in float32. dots: sums of products of small
     numbers, several to a word, that it has instructions for. fuses: every MULACC of floats is rounded once.
@@ -72,6 +76,12 @@ class Target:
     bytes_per_ns: int = 48
     flops_per_ns: int = 32
     sums_in_flight: int = 8
+    lines_in_flight: int = 16
+    ahead_bytes: int = 64 << 10
+    streams: int = 8
+    hidden_load: float = 0.15
+    far_load: float = 0.5
+    waking_steps: int = 1 << 15
     has_local: bool = False
     shared_bytes: int = 0
     shared_is_near: bool = True
@@ -84,6 +94,21 @@ class Target:
     def from_memory_bytes(self) -> int:
         """What is as large as this comes from memory: of less, the last cache holds most."""
         return self.l3_bytes * 3 // 4
+
+    @property
+    def row_bytes(self) -> int:
+        """A row of at most this much is near enough to be kept: what does not fit L1 comes from L2."""
+        return 2 * self.l1_bytes
+
+    @property
+    def matrix_bytes(self) -> int:
+        """What is no larger lies in a core's own cache between two kernels: half of L2, for there is other data."""
+        return self.l2_bytes // 2
+
+    @property
+    def read_again_bytes(self) -> int:
+        """What is no larger stays in the last cache while all cores read it again and again, beside all else."""
+        return self.l3_bytes // 8
 
     def lanes(self, dtype: DType) -> int:
         """How many values of `dtype` one vector register holds (1: no vectors)."""

@@ -169,7 +169,6 @@ class Group:
             Ops.DIAGONAL,
         }
     )
-    DEFINE = frozenset({Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC, Ops.DEFINE_VAR})
 
 
 # as the `arg` of a WHERE: its condition rarely holds, and what it then chooses is dear; of a MOD: it is such a thing

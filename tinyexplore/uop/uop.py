@@ -500,23 +500,23 @@ class UOp:
         """True for a RANGE that ends at a constant."""
         return self.src[0].op is Ops.CONST
 
-    def substitute(self, replacements: Mapping[UOp, UOp], tell: str | None = None) -> UOp:
+    def substitute(self, replacements: Mapping[UOp, UOp], how: str | None = None) -> UOp:
         """This graph with each key replaced by its value; the values are not searched again.
 
-        With `tell`, each node made anew is told to a recorder as derived from the one it stands for, in those words.
+        With `how`, each node made anew is recorded as derived from the one it stands for, in those words.
         """
         only_axes = all([node.op is Ops.RANGE for node in replacements])
-        return self._substituted(replacements, tell, frozenset(replacements) if only_axes else None, _CLOSES)
+        return self._substituted(replacements, how, frozenset(replacements) if only_axes else None, _CLOSES)
 
-    def with_axes(self, places: Mapping[UOp, UOp], tell: str) -> UOp:
+    def with_axes(self, places: Mapping[UOp, UOp], how: str) -> UOp:
         """`substitute` for RANGEs that are open here: what does not depend on them is not even looked at."""
-        return self._substituted(places, tell, frozenset(places), 0)
+        return self._substituted(places, how, frozenset(places), 0)
 
     def _substituted(
-        self, replacements: Mapping[UOp, UOp], tell: str | None, axes: frozenset[UOp] | None, closing: int
+        self, replacements: Mapping[UOp, UOp], how: str | None, axes: frozenset[UOp] | None, closing: int
     ) -> UOp:
         """`axes`: what depends on none of them is left as it is, unless an operation of `closing` is below."""
-        recorder = active_recorder() if tell is not None else None
+        recorder = active_recorder() if how is not None else None
         done: dict[UOp, UOp] = dict(replacements)
         at = done.__getitem__
         mask = ops_mask(node.op for node in replacements)
@@ -540,7 +540,7 @@ class UOp:
                 src = tuple(map(at, node.src))
                 after = done[node] = node if src == node.src else make_uop(node.op, node.dtype, src, node.arg)
                 if recorder is not None and after is not node:
-                    recorder.record(derived((node, after, tell or "")))
+                    recorder.record(derived((node, after, how or "")))
                 if not path:
                     return after
                 node, sources = path.pop()

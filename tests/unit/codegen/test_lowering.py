@@ -231,5 +231,5 @@ def test_copies_are_what_substitution_makes_of_each_step() -> None:
     closed = UOp(Ops.REDUCE, wide.dtype, (tile[1] + loop, tile[1]), Ops.ADD)
     for node in (wide // 8, (wide % 8) * (tile[1] // 2) + closed, tile[1] * 2, closed):
         steps = product(*(range(axis.size) for axis in tile))
-        one_by_one = [node.with_axes(dict(zip(tile, map(index_const, step))), tell="") for step in steps]
+        one_by_one = [node.with_axes(dict(zip(tile, map(index_const, step))), how="") for step in steps]
         assert copies(node, tile) == one_by_one

@@ -19,7 +19,7 @@ from tinyexplore.compile.cache import runners
 from tinyexplore.engine import step_by_step
 from tinyexplore.execute.plan import plans
 from tinyexplore.kernel import Kernel
-from tinyexplore.kernel.decisions import threads as decision
+from tinyexplore.kernel.decisions import accumulators as decision
 from tinyexplore.kernel.opts import vector
 from tinyexplore.kernel.transforms import split
 from tinyexplore.lazy import LazyBuffer
@@ -147,7 +147,7 @@ def test_an_engine_that_was_changed_while_running_neither_keeps_nor_finds(
         return kernel
 
     changes = (
-        (decision, "THREAD_STEPS", 1),
+        (decision, "ALONGSIDE", 1),
         (split, "split_output", lambda *arguments: None),
         (compiler, "hand_coded", unchanged),
         (compiling, "lower", lambda kernel: ()),

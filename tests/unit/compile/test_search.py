@@ -19,7 +19,15 @@ from tests.graphs import from_numpy, matmul, numbers, to_numpy
 from tests.support.kernels import kernel_of
 from tinyexplore import Tensor, Variable
 from tinyexplore.compile import candidate, search, workers
-from tinyexplore.compile.candidate import Lost, Workbench, alone, among_compilers, differ, request_of, sampled
+from tinyexplore.compile.candidate import (
+    CandidateFailed,
+    Workbench,
+    alone,
+    among_compilers,
+    differ,
+    request_of,
+    sampled,
+)
 from tinyexplore.compile.candidate import numbers as numbers_of
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import PtrDType, dtypes
@@ -249,7 +257,7 @@ def test_a_candidate_with_wrong_results_is_lost() -> None:
     right, wrong = storing(index_const(0)), storing(index_const(1))
     bench = Workbench()
     assert bench.answer(json.loads(request_of("time", right, "LLVM", right, limit=None)))["seconds"] < 1
-    with pytest.raises(Lost, match=r"its results are wrong \(buffer 0\)"):
+    with pytest.raises(CandidateFailed, match=r"its results are wrong \(buffer 0\)"):
         bench.answer(json.loads(request_of("time", wrong, "LLVM", right, limit=None)))
 
 

@@ -12,7 +12,7 @@ from tinyexplore.uop.uop import axes_mask, make_uop, ops_mask
 from tinyexplore.util import toposort
 
 
-def copies(node: UOp, axes: list[UOp], *, tell: str = "a step written out") -> list[UOp]:
+def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> list[UOp]:
     """`node` for every step of `axes`, the last axis fastest.
 
     A part of it that depends on some of the axes only is made once for each step of these: every copy is a row of
@@ -65,7 +65,7 @@ def copies(node: UOp, axes: list[UOp], *, tell: str = "a step written out") -> l
         made = [make_uop(op, dtype, sources, arg) for sources in zip(*columns)]
         if recorder is not None:
             for copy in made:
-                recorder.record(derived((part, copy, tell)))
+                recorder.record(derived((part, copy, how)))
         found[part] = own, made
     own, made = found[node]
     return [made[place] for place in picked(tuple(axes), own)]

@@ -32,12 +32,12 @@ def stride_along(idx: UOp, axis: UOp) -> int | None:
 
 def first_lane(idx: UOp, axis: UOp) -> UOp:
     """An index in the first lane."""
-    return simplified(idx.with_axes({axis: index_const(0)}, tell="one lane"))
+    return simplified(idx.with_axes({axis: index_const(0)}, how="one lane"))
 
 
 def lanes_of(node: UOp, axis: UOp) -> list[UOp]:
     """`node` in each lane."""
-    return copies(node, [axis], tell="one lane")
+    return copies(node, [axis], how="one lane")
 
 
 def places_of(place: UOp, axis: UOp, stride: int | None) -> list[UOp]:

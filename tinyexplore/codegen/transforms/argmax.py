@@ -30,7 +30,7 @@ def fuse_argmax(sink: UOp, lowering: Lowering) -> UOp:
     if recorder is not None:
         for before, after in (*changes.items(), *places.items()):
             recorder.record(derived((before, after, "found in one loop")))
-    return sink.substitute({**changes, **places}, tell="found in one loop")
+    return sink.substitute({**changes, **places}, how="found in one loop")
 
 
 def register_of(extreme: UOp, lowering: Lowering) -> tuple[UOp, UOp]:

@@ -23,14 +23,14 @@ def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
     changes: dict[UOp, UOp] = {}
     loops: dict[UOp, UOp] = {}
     for node in chosen:  # sources first: those of a WHERE may be changed already
-        condition, rare, usual = (src.substitute(changes, tell="in a branch") for src in node.src)
+        condition, rare, usual = (src.substitute(changes, how="in a branch") for src in node.src)
         loop = loops.get(condition)
         if loop is None:
             loop = loops[condition] = UOp.range(any_lane(condition), Axis(number + len(loops), AxisKind.RARE))
         register = UOp(Ops.DEFINE_ACC, node.dtype, (usual,), next(lowering.numbers))
         assigned = UOp(Ops.ASSIGN, node.dtype, (register, condition.where(rare, usual)))
         changes[node] = UOp(Ops.RESULT, node.dtype, (register, assigned, loop))
-    return sink.substitute(changes, tell="in a branch")
+    return sink.substitute(changes, how="in a branch")
 
 
 def any_lane(condition: UOp) -> UOp:

@@ -53,7 +53,7 @@ def load_neighbours_together(sink: UOp) -> UOp:
                 wanted = max(wanted, node.dtype.count)
     for loads in gathered.values():
         changes.update(loaded_together(loads, wanted))
-    return sink.substitute(changes, tell="loaded with its neighbours") if changes else sink
+    return sink.substitute(changes, how="loaded with its neighbours") if changes else sink
 
 
 def sum_of_index(idx: UOp, known: dict[UOp, Sum]) -> Sum:

@@ -45,7 +45,7 @@ def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
     if not joined:
         return sink
     kept = [joined.get(store, store) for store in sink.src]
-    return UOp.sink(*[store for store in kept if store is not None]).substitute(ends, tell="found with its neighbours")
+    return UOp.sink(*[store for store in kept if store is not None]).substitute(ends, how="found with its neighbours")
 
 
 def _lifted(values: list[UOp], known: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UOp | None:

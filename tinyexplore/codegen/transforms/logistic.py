@@ -63,7 +63,7 @@ def one_plus_exp_fused(sink: UOp, ctx: Any) -> UOp | None:
             (exp,) = (src for src in node.src[1].src if src.op is Ops.EXP)
             half_exp = half_of_exp(exp.src[0], 1.0, changes, ctx)
             changes[node] = _changed(node.src[0], changes) * 0.5 / (half_exp + 0.5)
-    return sink.substitute(changes, tell="by exp alone") if changes else None
+    return sink.substitute(changes, how="by exp alone") if changes else None
 
 
 def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: bool = False) -> UOp:

@@ -35,8 +35,8 @@ def with_one_loop_split(sink: UOp) -> UOp | None:
         alike = [other for other in reduces if _loops_and_place(other) == key]
         own = [*clash, *_filling_loops(alike, frozenset(clash))]
         fresh = {loop: loop.replace(arg=replace(loop.arg, id=first + n)) for n, loop in enumerate(own)}
-        changes = {other: other.substitute(fresh, tell="a loop of its own") for other in alike}
-        return sink.substitute(changes, tell="a loop of its own")
+        changes = {other: other.substitute(fresh, how="a loop of its own") for other in alike}
+        return sink.substitute(changes, how="a loop of its own")
     return None
 
 

@@ -25,9 +25,9 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
     if not any([axis.arg.ahead for axis in sink.find(Ops.RANGE)]):
         return sink
     loads = [load for load in sink.find(Ops.LOAD) if is_plain(load)]
-    wanted = {load: axis for load in loads if (axis := looks_ahead(load)) is not None}
+    wanted = {load: axis for load in loads if (axis := prefetching_loop(load)) is not None}
     if places := places_ahead(sink):
-        return sink.substitute(places, tell="asked for ahead")
+        return sink.substitute(places, how="asked for ahead")
     kept = {load.src[0].src[0] for load in wanted if fills_row(load)}
     asked: set[object] = set()
     changes: dict[UOp, UOp] = {}
@@ -43,7 +43,7 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
         asked.add(line)
         place = pointer.index(simplified(idx + index_const(axis.arg.ahead * distance)))
         changes[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
-    return sink.substitute(changes, tell="asked for ahead")
+    return sink.substitute(changes, how="asked for ahead")
 
 
 def places_ahead(sink: UOp) -> dict[UOp, UOp]:
@@ -55,7 +55,7 @@ def places_ahead(sink: UOp) -> dict[UOp, UOp]:
         if not all([load.ranges <= idx.ranges for load in loads]):
             continue  # a reduction says the place: as much work again, and its loop would wait for itself
         for load in loads:
-            if is_plain(load) and (axis := looks_ahead(load)) is not None:
+            if is_plain(load) and (axis := prefetching_loop(load)) is not None:
                 later = axis.alu(Ops.ADD, index_const(axis.arg.ahead)).minimum(index_const(axis.size - 1))
                 place = pointer.index(simplified(idx.substitute({axis: later})))
                 found[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
@@ -67,7 +67,7 @@ def is_plain(load: UOp) -> bool:
     return len(load.src) == 1 and load.src[0].src[0].op is Ops.DEFINE_GLOBAL
 
 
-def looks_ahead(load: UOp) -> UOp | None:
+def prefetching_loop(load: UOp) -> UOp | None:
     """The loop around `load` that looks ahead."""
     return next((axis for axis in load.src[0].src[1].ranges if axis.arg.ahead), None)
 

@@ -36,9 +36,9 @@ def widen_vectors(sink: UOp, lowering: Lowering) -> UOp:
         merged[vectors] = index_const(0)
     if not merged:
         return sink
-    wide = sink.substitute(merged, tell="wide vectors")
+    wide = sink.substitute(merged, how="wide vectors")
     waiting = {barrier: without_merged_axes(barrier) for barrier in wide.find(Ops.BARRIER)}
-    return wide.substitute(waiting, tell="wide vectors") if waiting else wide
+    return wide.substitute(waiting, how="wide vectors") if waiting else wide
 
 
 def without_merged_axes(barrier: UOp) -> UOp:

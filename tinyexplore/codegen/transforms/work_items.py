@@ -15,7 +15,7 @@ from tinyexplore.kernel.analysis.work_groups import (
     group_dimensions,
     grouped_reductions,
 )
-from tinyexplore.kernel.transforms.substitute import substitute_recorded, tell_derived
+from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.symbolic import as_size, product
 
@@ -41,18 +41,18 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
     for axes, item in zip(dimensions, items):
         places.update(dict.fromkeys(axes, item))
     stores = [with_gate(store, gate(dimensions, items, store)) for store in sink.src]
-    tell_derived(zip(sink.src, stores), "by one work-item")
+    record_derived(zip(sink.src, stores), "by one work-item")
     numbers = count(1 + max((axis.arg.id for axis in sink.find(Ops.RANGE)), default=-1))
     meetings: dict[UOp, UOp] = {}
     for barrier in filter(fills_shared, sink.find(Ops.BARRIER)):
         meetings[barrier] = filled_together(barrier, items, numbers)
-        tell_derived([(barrier, meetings[barrier])], "by all work-items of the group")
+        record_derived([(barrier, meetings[barrier])], "by all work-items of the group")
     for number, reduce in enumerate(grouped_reductions(sink)):
-        part = reduce.substitute(meetings, tell="in shared memory")  # which may read what other reductions came to
-        met = meeting(part, f"shared{number}", items[0], gate(dimensions[1:], items[1:], reduce), numbers)
-        tell_derived([(part, met)], "in shared memory")
+        part = reduce.substitute(meetings, how="in shared memory")  # which may read what other reductions came to
+        met = group_reduction(part, f"shared{number}", items[0], gate(dimensions[1:], items[1:], reduce), numbers)
+        record_derived([(part, met)], "in shared memory")
         meetings[reduce] = met
-    met_sink = UOp.sink(*stores).substitute(meetings, tell="in shared memory")
+    met_sink = UOp.sink(*stores).substitute(meetings, how="in shared memory")
     return substitute_recorded(met_sink, places, "a work-item")
 
 
@@ -116,17 +116,17 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int]) -> UOp:
             places[load] = load.replace(src=(pointer.index(idx, valid[0] & inside if valid else inside),)).substitute(
                 {loop: places[loop] for loop in loops}
             )
-    copied = with_gate(store.substitute(places, tell="a work-item's part"), inside)
+    copied = with_gate(store.substitute(places, how="a work-item's part"), inside)
     return UOp(Ops.BARRIER, dtypes.void, (copied, *([round_of] if steps > 1 else [])))
 
 
-def meeting(reduce: UOp, name: str, item: UOp, condition: UOp | None, numbers: count[int]) -> UOp:
+def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, numbers: count[int]) -> UOp:
     """A reduction of the group: the part of each work-item in shared memory, and after a barrier all of them combined,
     by each work-item for itself. `item`: its number along the reduction; `condition`: who stores its part."""
     axis = group_axis_of(reduce)
     assert axis is not None
     alone = tuple(loop for loop in reduce.src[1:] if loop is not axis)
-    value = reduce.src[0].substitute({axis: item}, tell="a work-item's part")
+    value = reduce.src[0].substitute({axis: item}, how="a work-item's part")
     part = UOp(Ops.REDUCE, reduce.dtype, (value, *alone), reduce.arg) if alone else value
     tile = sorted((loop for loop in reduce.ranges if loop.arg.kind in WRITTEN_OUT), key=lambda loop: loop.arg.id)
     local = sorted((loop for loop in reduce.ranges if loop.arg.kind is AxisKind.LOCAL), key=lambda loop: loop.arg.id)
@@ -135,7 +135,7 @@ def meeting(reduce: UOp, name: str, item: UOp, condition: UOp | None, numbers: c
     fresh = {loop: UOp.range(loop.size, Axis(next(numbers), AxisKind.UPCAST)) for loop in tile}
     place = row_major(every)
     at = space.index(place.substitute({axis: item, **fresh}))
-    store = with_gate(UOp(Ops.STORE, dtypes.void, (at, part.substitute(fresh, tell="a tile's parts"))), condition)
+    store = with_gate(UOp(Ops.STORE, dtypes.void, (at, part.substitute(fresh, how="a tile's parts"))), condition)
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *fresh.values()))
     other = UOp.range(axis.size, Axis(next(numbers), AxisKind.REDUCE))
     read = UOp(Ops.LOAD, reduce.dtype, (space.index(place.substitute({axis: other})), filled))

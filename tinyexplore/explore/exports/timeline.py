@@ -31,7 +31,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class LiveRange:
     """A buffer from when it was allocated until it was freed (`ended_us`: the end of the trace where it was not).
 
     Lives of one `lane` do not overlap.
@@ -53,7 +53,7 @@ class Timeline:
     rows: dict[int, str]
     spans: tuple[Span, ...]
     memory: tuple[tuple[float, int], ...]
-    lives: tuple[Life, ...]
+    lives: tuple[LiveRange, ...]
     end_us: float = 0.0
 
 
@@ -132,7 +132,7 @@ def _memory(trace: Trace) -> tuple[tuple[float, int], ...]:
     return tuple(points)
 
 
-def _lives(trace: Trace, end_us: float) -> tuple[Life, ...]:
+def _lives(trace: Trace, end_us: float) -> tuple[LiveRange, ...]:
     """The buffers allocated in the trace, each in the first lane that is free."""
     born = [buffer for buffer in trace.buffers if buffer.allocated_us is not None]
     free_from: list[float] = []
@@ -142,7 +142,7 @@ def _lives(trace: Trace, end_us: float) -> tuple[Life, ...]:
         ended_us = max(started_us, end_us) if buffer.freed_us is None else buffer.freed_us
         lane = next((lane for lane, free_us in enumerate(free_from) if free_us <= started_us), len(free_from))
         free_from[lane : lane + 1] = [ended_us]
-        found.append(Life(buffer.id, _buffer_name(buffer), buffer.bytes, started_us, ended_us, lane))
+        found.append(LiveRange(buffer.id, _buffer_name(buffer), buffer.bytes, started_us, ended_us, lane))
     return tuple(found)
 
 

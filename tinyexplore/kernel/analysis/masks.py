@@ -11,7 +11,7 @@ from tinyexplore.uop.divmod import linear_terms
 
 
 @dataclass(frozen=True)
-class Hidden:
+class CausalMask:
     """A value is `constant` wherever `column` > `row` + `ahead`, both RANGEs. `weight`: it is an exponential."""
 
     constant: float
@@ -21,41 +21,41 @@ class Hidden:
     weight: bool = False
 
 
-def hidden(node: UOp) -> Hidden | None:
+def causal_mask(node: UOp) -> CausalMask | None:
     """Where `node`, a value of an ast before any Opt, is known to be constant."""
     if node.op is Ops.WHERE:
         condition, yes, no = node.src
         if no.op is Ops.CONST:
-            return hidden_unless(condition, no.arg)
-        return hidden_unless(condition.ne(True), yes.arg) if yes.op is Ops.CONST else None
+            return mask_unless(condition, no.arg)
+        return mask_unless(condition.ne(True), yes.arg) if yes.op is Ops.CONST else None
     if node.op is Ops.EXP:
-        found = hidden(node.src[0])
+        found = causal_mask(node.src[0])
         return replace(found, constant=0.0, weight=True) if found and found.constant == -inf else None
     if node.op is Ops.FDIV:
-        found = hidden(node.src[0])
+        found = causal_mask(node.src[0])
         return found if found and found.weight else None
     if node.op in (Ops.MUL, Ops.ADD):
         for src in node.src:
-            found = hidden(src)
+            found = causal_mask(src)
             if found and (found.weight if node.op is Ops.MUL else found.constant == -inf):
                 return found
         return None
     if node.op is Ops.LOAD and len(node.src) == 2:
-        return hidden_in_row(node)
+        return mask_of_kept_row(node)
     return None
 
 
-def hidden_in_row(load: UOp) -> Hidden | None:
+def mask_of_kept_row(load: UOp) -> CausalMask | None:
     """What is read from a kept row is hidden where it was when the row was filled."""
     place, barrier = load.src
     filled_at, value = barrier.src[0].src
-    found = hidden(value)
+    found = causal_mask(value)
     if found is None or filled_at.src[1] is not found.column or place.src[1].op is not Ops.RANGE:
         return None
     return replace(found, column=place.src[1])
 
 
-def hidden_unless(condition: UOp, masked: float) -> Hidden | None:
+def mask_unless(condition: UOp, masked: float) -> CausalMask | None:
     """The reading of `row + ahead >= column`, in any of the ways to write it."""
     holds = True
     while True:
@@ -83,7 +83,7 @@ def hidden_unless(condition: UOp, masked: float) -> Hidden | None:
     columns = [term for term, factor in terms.items() if factor == -1]
     if len(terms) != 2 or not rows or not columns or any(term.op is not Ops.RANGE for term in terms):
         return None
-    return Hidden(masked, rows[0], columns[0], constant - strict)
+    return CausalMask(masked, rows[0], columns[0], constant - strict)
 
 
 def uncast(node: UOp) -> UOp:

@@ -34,7 +34,7 @@ def inside(load: Access, axis: UOp) -> frozenset[UOp]:
     return frozenset([other for other in load.node.ranges if other.arg.kind not in LOOPS or other.arg.id > axis.arg.id])
 
 
-def bytes_inside(load: Access, axis: UOp) -> int:
+def footprint_bytes(load: Access, axis: UOp) -> int:
     """What is read of an operand in one step of `axis`."""
     return prod(other.size for other in inside(load, axis)) * int(load.node.src[0].dtype.base.itemsize)
 

@@ -12,7 +12,7 @@ from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
 
 WHOLE_ROW = 32  # vectors of a row that is read whole, and as many accumulators
-LONG_ROW_BYTES, MANY_LONG_ROWS = 16 << 10, 512
+LONG_ROW_PAGES, MANY_LONG_ROWS = 4, 512  # of a walk down that is told what comes: pages of a row, rows
 LONG_STEP = 16  # vectors out of a long row
 MANY_ROWS = 8  # blocks of rows that make what is left over after them count for little
 
@@ -67,7 +67,7 @@ def takes_long_steps(kernel: Kernel, load: Access, blocks: int, loop: UOp) -> bo
     if loop.size < MANY_LONG_ROWS or blocks < LONG_STEP * kernel.target.threads:
         return False
     if comes_from_memory(load, kernel.target):
-        return step_bytes(load, loop) >= LONG_ROW_BYTES
+        return step_bytes(load, loop) >= LONG_ROW_PAGES * kernel.target.page_bytes
     return (
         buffer_bytes(load.node.src[0]) > kernel.target.l2_bytes and step_bytes(load, loop) >= kernel.target.page_bytes
     )

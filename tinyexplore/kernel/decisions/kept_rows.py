@@ -5,7 +5,6 @@ from __future__ import annotations
 from tinyexplore.kernel.analysis.memory import step_bytes
 from tinyexplore.kernel.analysis.scratch import keeps_row
 from tinyexplore.kernel.decisions.decision import Choice, Choices, block_of, exceeds, reaches, weigh
-from tinyexplore.kernel.decisions.threads import THREAD_STEPS
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.kernel.opts.pipe import find_piped
@@ -15,7 +14,7 @@ WIDE_TILE = 4  # vectors side by side in the register tile of a row that is kept
 FEWEST_PIPED, MOST_PIPED = 8, 64  # rows in a block, the first of which is stored twice
 PIPED_BLOCKS = 8  # for each core
 TWICE = "rows in a block: rows that are stored twice, in no more blocks than cores want"
-APART_BYTES = 512  # within a page buffers start multiples of it apart; a few lines apart a store holds up the loads
+APART_LINES = 8  # within a page buffers start multiples of it apart; a few lines apart a store holds up the loads
 
 
 def tile_kept_rows(kernel: Kernel) -> Choices:
@@ -81,7 +80,7 @@ def twice(size: int, rows: int) -> float:
 
 def find_pipe(kernel: Kernel) -> Opt | None:
     """Rows in blocks: enough of these for the cores, and little done twice where the last one overlaps."""
-    if not kernel.find(Ops.BARRIER) or not reaches("steps", kernel.steps, THREAD_STEPS):
+    if not kernel.find(Ops.BARRIER) or not reaches("steps", kernel.steps, kernel.target.waking_steps):
         return None
     for axis in kernel.output_axes:
         if isinstance(find_piped(kernel, axis), str):
@@ -89,7 +88,8 @@ def find_pipe(kernel: Kernel) -> Opt | None:
         blocks = max(PIPED_BLOCKS * kernel.target.threads, -(-axis.size // MOST_PIPED))
         rows = -(-axis.size // blocks)
         overlap = blocks * rows - axis.size
-        apart = all(step_bytes(access, axis) % APART_BYTES == 0 for access in kernel.accesses if access.is_store)
+        step = APART_LINES * kernel.target.line_bytes
+        apart = all(step_bytes(access, axis) % step == 0 for access in kernel.accesses if access.is_store)
         if not reaches("rows in a block", rows, FEWEST_PIPED):
             continue
         if apart and not exceeds("rows that are done twice, times 16", 16 * overlap, axis.size):

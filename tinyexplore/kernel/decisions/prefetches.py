@@ -11,8 +11,8 @@ from math import prod
 from tinyexplore.kernel.analysis.memory import (
     LOOPS,
     buffer_bytes,
-    bytes_inside,
     comes_from_memory,
+    footprint_bytes,
     inside,
     is_read_once,
     step_bytes,
@@ -23,15 +23,9 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
-SHORTEST_ROW_BYTES = 8192  # of shorter ones the next is on its way already
-SHORTEST_KEPT_BYTES = 4096  # what a row is kept of is dear: there is time for a fetch
-SHORTEST_SUMMED_BYTES = 16 << 10  # of shorter ones a second look takes no longer than it takes to ask
 MOST_STEPS = 8
-NEAR_BYTES = 64 << 10  # what a loop over rows looks ahead by
 MOST_READS = 5  # of an element, four and the overlap of last blocks: waiting for memory is what takes time
-MANY_PAGES, STRETCH_BYTES = 512, 256  # that a walk down passes, and reads of each: enough to look ahead along itself
-STORES_AHEAD = 16
-LONG_STEP_BYTES = 1024  # what is read of a page that takes long enough for the next pages to be asked for
+MANY_PAGES = 512  # that a walk down passes: enough to look ahead along itself
 AHEAD_BY = "the loop that looks ahead: bytes by which a step of it moves on in memory"
 
 
@@ -65,10 +59,11 @@ def prefetched_places(kernel: Kernel) -> Choice | None:
     places = [store.src[0].src[1] for store in kernel.ast.src]
     found = [axis for place in places if place.find(Ops.LOAD) for axis in place.ranges]
     inner = max(found, key=loop_number, default=None)
-    if inner is None or not inner.is_static or inner.size <= STORES_AHEAD:
+    ahead = kernel.target.lines_in_flight
+    if inner is None or not inner.is_static or inner.size <= ahead:
         return None
     reason = "stores to places that values say are done in order: each would wait for its line"
-    return Choice(Opt(OptOps.AHEAD, inner.arg.id, STORES_AHEAD), reason)
+    return Choice(Opt(OptOps.AHEAD, inner.arg.id, ahead), reason)
 
 
 def loop_number(loop: UOp) -> int:
@@ -100,22 +95,24 @@ def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | Non
     The last of them computes a row of results. Of a row of which one number is made, the second loop has no stores to
     wait for: it leaves room behind it where rows are long and nothing is dear to compute.
     """
+    page = kernel.target.page_bytes  # in which prefetchers of the hardware follow a walk
     is_kept = bool(kernel.find(Ops.BARRIER))
     is_dear = not Group.TRANSCENDENTAL.isdisjoint(kernel.by_op)
     for axis in reversed(kernel.output_axes):
         ends_in_row = any(other.arg.kind in LOOPS and other.arg.id > axis.arg.id for other in kernel.output_axes)
         if not ends_in_row and is_dear:
             continue
-        shortest = SHORTEST_KEPT_BYTES if is_kept else SHORTEST_ROW_BYTES if ends_in_row else SHORTEST_SUMMED_BYTES
+        # what a row is kept of is dear: there is time for a fetch; a second look at a short sum takes as long as asking
+        shortest = page if is_kept else 2 * page if ends_in_row else 4 * page
         steps = 1
         walks: dict[UOp, set[frozenset[UOp]]] = {}
         for load in loads:
-            row = bytes_inside(load, axis)
+            row = footprint_bytes(load, axis)
             if not reaches(f"bytes of a row in {axis.arg.name}", row, shortest):
                 continue
             is_long = exceeds("bytes of that row, against a part of L2", row, kernel.target.l2_bytes // 16)
             if not is_long and row <= 2 * step_bytes(load, axis):
-                steps = max(steps, -(-SHORTEST_ROW_BYTES // row))
+                steps = max(steps, -(-2 * page // row))
                 walks.setdefault(load.node.src[0], set()).add(inside(load, axis))
         if axis.arg.kind in LOOPS and any(len(found) > 1 for found in walks.values()):
             return axis, steps
@@ -142,21 +139,22 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
     jumping = next((axis for axis in loops if step_bytes(load, axis) >= target.page_bytes), None)
     if jumping is None:
         return None
-    read, most = bytes_inside(load, jumping), min(target.page_bytes, step_bytes(load, jumping) // 2)
+    read, most = footprint_bytes(load, jumping), min(target.page_bytes, step_bytes(load, jumping) // 2)
     if exceeds(f"bytes read of each page that {jumping.arg.name} steps into", read, most):
         return None
-    l2_bytes, step = kernel.target.l2_bytes, bytes_inside(load, jumping)
+    l2_bytes, step = target.l2_bytes, footprint_bytes(load, jumping)
+    long_step = target.lines_in_flight * target.line_bytes  # takes long enough for the next pages to be asked for
     itemsize = int(load.node.src[0].dtype.base.itemsize)
-    down = (jumping, min(NEAR_BYTES // step, jumping.size // MOST_STEPS))
-    is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= LONG_STEP_BYTES)
+    down = (jumping, min(target.ahead_bytes // step, jumping.size // MOST_STEPS))
+    is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= long_step)
     stretch = prod(axis.size for axis in inside(load, jumping) if axis.arg.kind is not AxisKind.UNROLL)
     is_only = len(kernel.plain_reduces) == 1  # of several walks down, the next column serves all
     is_long = is_only and is_reduced and reaches(f"pages that {jumping.arg.name} passes", jumping.size, MANY_PAGES)
-    if is_long and reaches("bytes read of each of them", stretch * itemsize, STRETCH_BYTES):
+    if is_long and reaches("bytes read of each of them", stretch * itemsize, 4 * target.line_bytes):
         return down
     for axis in loops:
-        nearby, walk = step_bytes(load, axis), bytes_inside(load, axis)
-        if axis.arg.id < jumping.arg.id and target.line_bytes <= nearby < LONG_STEP_BYTES:
+        nearby, walk = step_bytes(load, axis), footprint_bytes(load, axis)
+        if axis.arg.id < jumping.arg.id and target.line_bytes <= nearby < long_step:
             least = 2 if is_only or nearby == target.line_bytes else 1  # 1 is on its way where lines come in pairs
             steps = max(least, min(MOST_STEPS, l2_bytes // 4 // walk))
             in_memory = nearby == target.line_bytes or not is_only or comes_from_memory(load, target)

@@ -20,21 +20,20 @@ from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.kernel.opts.stage import MOST_L2
 from tinyexplore.uop import AxisKind, UOp
 
-# what one vector costs beside the multiply-adds that it serves, in instructions
+# what one vector costs beside the multiply-adds that it serves, in instructions, as our passes write it for any machine
 LOAD = 1.0
 STRIDED_LOAD = 3.0  # taken out of two or three vectors
 LANE = 2.0  # for each lane that is loaded or stored by itself
 PACKING = 8.0  # a vector transposed into a panel and stored there
 REDUCING = 8.0  # all lanes of an accumulator combined
 
+# bounds of the decision: a policy
 SHARED_BY = 4.0  # what a register tile shares a load among, about
 MANY_ROWS = 8  # tiles of rows that make packing a panel worth its copy
 PACKED_ROWS = 48  # rows that make a transposing copy worth it
 ROWS_IN_A_BLOCK = 256  # for which all columns are packed anew: fewer make that a tenth of the time
 MOST_VECTORS, MOST_ROWS, MOST_STREAMS = 8, 14, 6
 JOINING = 2  # registers that vectors of several stretches take while they are put together
-TILE_LOAD = 0.15  # what a load costs where it hides behind multiply-adds
-FAR_LOAD = 0.5  # and where few rows have it wait for memory
 WORTH_MERGING = 0.95
 BESIDE = "instructions for each multiply-add, itself included, with lanes along"
 TILE_COST = "work and loads of a register tile, over the multiply-adds wanted, with lanes along"
@@ -150,7 +149,7 @@ def reduced_cost(product: Product) -> float:
         rows, columns = sums_in_registers(kernel.target)
         shared = (1 / rows + 1 / columns) / 2
         loads = LOAD * shared * len(product.loads)
-        tile = 1 + TILE_LOAD * 2 * shared
+        tile = 1 + kernel.target.hidden_load * 2 * shared
         best = min(best, tile * done * (1.0 + loads) + REDUCING * kernel.lanes / product.steps)
     return best
 
@@ -221,11 +220,12 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
 
 def load_costs(product: Product, lanes: UOp, vectors: list[Access]) -> tuple[float, float]:
     """What a tile pays for the load of a row's number, and for that of a vector; a multiply-add is 1."""
+    target = product.kernel.target
     rows = prod(axis.size for axis in product.rows_of(vectors))
-    if rows < MANY_ROWS and any(buffer_bytes(load) > product.kernel.target.l2_bytes for load in vectors):
-        return FAR_LOAD, FAR_LOAD
+    if rows < MANY_ROWS and any(buffer_bytes(load) > target.l2_bytes for load in vectors):
+        return target.far_load, target.far_load
     strided = any(1 < (load.stride(lanes) or 0) <= SHUFFLED_STRIDE for load in vectors)
-    return TILE_LOAD, TILE_LOAD * (STRIDED_LOAD if strided else LOAD)
+    return target.hidden_load, target.hidden_load * (STRIDED_LOAD if strided else LOAD)
 
 
 def with_rows(product: Product, tile: Tile, rows: list[Rows], loads: tuple[float, float]) -> Tile:
@@ -290,9 +290,9 @@ def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile)
         return kernel
     tiles = {lanes, rows, outer}
     vectors = product.along(lanes)
-    walked_by_row = sum(walked_bytes(product, load, tiles) for load in vectors) * (rows.size // tile.tall)
+    walked_by_row = sum(footprint_of_tiles(product, load, tiles) for load in vectors) * (rows.size // tile.tall)
     others = [load for load in product.loads if load not in vectors]
-    walked_by_block = sum(walked_bytes(product, load, tiles) for load in others) * (outer.size // tile.merged)
+    walked_by_block = sum(footprint_of_tiles(product, load, tiles) for load in others) * (outer.size // tile.merged)
     if walked_by_row <= walked_by_block:
         return kernel
     reason = f"walks {walked_by_block >> 10} KiB for all tiles, not {walked_by_row >> 10} KiB"
@@ -300,7 +300,7 @@ def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile)
     return kernel
 
 
-def walked_bytes(product: Product, load: Access, tiles: set[UOp]) -> int:
+def footprint_of_tiles(product: Product, load: Access, tiles: set[UOp]) -> int:
     """What all the tiles read of an operand while the other loops stand still."""
     others = prod(axis.size for axis in product.outputs if axis not in tiles and axis in load.node.ranges)
     return buffer_bytes(load) // others

@@ -18,9 +18,7 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, Group, UOp
 
-STREAMS = 8  # rows side by side; of two operands, half as many of each
 VECTORS_IN_BLOCK = 256  # of a row, added up by themselves, where it has more than two blocks
-VECTORS_AHEAD = 32  # of a row that is too long for the next ones to be asked for instead
 MOST_ARITHMETIC = 6  # operations for each element: more take longer than memory does
 BLOCKS = 4  # of rows for each core
 
@@ -47,7 +45,7 @@ def stream_rows(kernel: Kernel) -> Choices:
         return
     if exceeds("operations for each element", arithmetic_of(reduce), MOST_ARITHMETIC):
         return
-    count = STREAMS // len(streams)
+    count = kernel.target.streams // len(streams)  # rows side by side; of two operands, half as many of each
     if apart:
         yield from pieces_side_by_side(kernel, apart[0], along, streams, count)
     else:
@@ -66,8 +64,8 @@ def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[A
         return
     inner = kernel.next_id()
     kernel = yield in_blocks(along)
-    if STREAMS * step_bytes(streams[0], rows) > kernel.target.l2_bytes // 2:
-        yield Choice(Opt(OptOps.AHEAD, inner, VECTORS_AHEAD), "what comes of each row is asked for meanwhile")
+    if kernel.target.streams * step_bytes(streams[0], rows) > kernel.target.l2_bytes // 2:
+        yield Choice(Opt(OptOps.AHEAD, inner, ahead_in(kernel)), "what comes of each row is asked for meanwhile")
     else:
         yield next_rows
 
@@ -92,7 +90,12 @@ def pieces_side_by_side(kernel: Kernel, apart: UOp, along: UOp, streams: Sequenc
     if along.size > 2 * VECTORS_IN_BLOCK:
         inner = kernel.next_id()
         yield in_blocks(along)
-    yield Choice(Opt(OptOps.AHEAD, inner, VECTORS_AHEAD), "what comes of each piece is asked for meanwhile")
+    yield Choice(Opt(OptOps.AHEAD, inner, ahead_in(kernel)), "what comes of each piece is asked for meanwhile")
+
+
+def ahead_in(kernel: Kernel) -> int:
+    """How many vectors further on a row too long for the next one to be asked for is asked for instead."""
+    return 2 * kernel.target.lines_in_flight
 
 
 def comes_in_order(kernel: Kernel, load: Access, rows: UOp, along: UOp, lanes: UOp) -> bool:

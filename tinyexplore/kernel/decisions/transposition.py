@@ -17,7 +17,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
 STEPS_A_THREAD = 2  # of what may become the outermost loop
-PAIR, APART_BYTES, STEPS_AHEAD = 2, 512, 4  # lines of a row of the result; rows of it; steps that loads look ahead
+PAIR, APART_LINES, STEPS_AHEAD = 2, 8, 4  # lines of a row of the result; rows of it; steps that loads look ahead
 MOST_ROWS = 64  # read side by side
 
 
@@ -58,17 +58,17 @@ def square_tile(lanes: UOp, across: UOp) -> Choices:
     if rows is None or loop is None or loop.arg.id > rows.arg.id or rows.size < STEPS_A_THREAD * kernel.target.threads:
         return
     loads = [load for load in found if not load.is_store and load.stride(loop) == amount]
-    streams = all(goes_past_caches(kernel.target, store, lanes) for store in found if store.is_store)
+    streams = all(is_streaming_store(kernel.target, store, lanes) for store in found if store.is_store)
     if (
         amount != lanes.size
         or not streams
-        or not any(jumps_past_caches(kernel.target, load, rows, lanes) for load in loads)
+        or not any(thrashes_caches(kernel.target, load, rows, lanes) for load in loads)
     ):
         return
     reason = "stores go past the caches in any order, and prefetchers of the hardware follow the loads"
     kernel = yield Choice(Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
     apart = min(step_bytes(store, loop) // amount for store in found if store.is_store)
-    if apart < APART_BYTES:
+    if apart < APART_LINES * kernel.target.line_bytes:
         return
     tiles = PAIR
     if (
@@ -92,7 +92,7 @@ def neighbouring_lines(count: int, *, rows: int, loop: int) -> Choices:
     yield Choice(Opt(OptOps.AHEAD, loop, STEPS_AHEAD), reason)
 
 
-def goes_past_caches(target: Target, store: Access, lanes: UOp) -> bool:
+def is_streaming_store(target: Target, store: Access, lanes: UOp) -> bool:
     """True for more than a cache holds, in whole cache lines, each written once (`renderer/llvm/streaming.py`)."""
     pointer, idx = store.node.src[:2]
     itemsize, line = int(pointer.dtype.base.itemsize), target.line_bytes
@@ -103,7 +103,7 @@ def goes_past_caches(target: Target, store: Access, lanes: UOp) -> bool:
     return is_plain and whole and comes_from_memory(store, target)
 
 
-def jumps_past_caches(target: Target, load: Access, rows: UOp, lanes: UOp) -> bool:
+def thrashes_caches(target: Target, load: Access, rows: UOp, lanes: UOp) -> bool:
     """True where a walk across is in another page with every step, or passes more cache lines than half of the L2
     cache holds: those that it leaves half read are gone when the next one comes. Steps of whole pages share few places
     of a cache."""

@@ -11,6 +11,7 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
+# a policy for all GPUs: how many multiprocessors one has, its name does not say
 MANY_ITEMS = 1 << 15  # as many do a reduction each, and no GPU is idle
 ENOUGH_ITEMS = 4096  # fewer, with a tile of results each, leave most of one idle
 LONG_REDUCTION = 64  # steps; a shorter one takes no longer than meeting in shared memory

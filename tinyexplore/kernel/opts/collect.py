@@ -60,7 +60,7 @@ def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
         for value in accumulated(store):
             name = f"tile{numbers.setdefault(value, len(numbers))}"
             elements[value] = collected(name, value, copies)
-        changes[store] = store.substitute({**elements, **copies}, tell="COLLECT")
+        changes[store] = store.substitute({**elements, **copies}, how="COLLECT")
     return changes
 
 

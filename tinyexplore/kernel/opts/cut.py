@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from math import inf, lcm, prod
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.analysis.masks import hidden
+from tinyexplore.kernel.analysis.masks import causal_mask
 from tinyexplore.kernel.analysis.work_groups import group_dimensions
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
@@ -49,7 +49,7 @@ def cut_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
     for reduce in nodes:
         if reduce.op is not Ops.REDUCE:
             continue
-        what = hidden(reduce.src[0])
+        what = causal_mask(reduce.src[0])
         for axis in reduce.src[1:]:
             name = axis.arg.id
             if what is None or what.column is not axis or what.row.arg.id != rows.arg.id:

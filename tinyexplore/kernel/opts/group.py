@@ -34,10 +34,10 @@ for q in 0..8: acc += shared[q]""",
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     found = no_block(kernel, axis, amount) or no_reduction(axis)
-    return found or (no_meeting(kernel, axis, amount) if kernel.target.has_local else None)
+    return found or (no_group_reduction(kernel, axis, amount) if kernel.target.has_local else None)
 
 
-def no_meeting(kernel: Kernel, axis: UOp, amount: int) -> str | None:
+def no_group_reduction(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     """What stands against the work-items of a group sharing a reduction."""
     if (found := scatters_in_order(kernel)) is not None:
         return found

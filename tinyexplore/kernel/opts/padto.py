@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import LOOP_KINDS, looks_ahead, scatters_in_order
-from tinyexplore.kernel.transforms.substitute import substitute_recorded, tell_derived
+from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.uop.symbolic import text
@@ -63,11 +63,11 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
             pointer, idx, *valid = (src.substitute(changes) for src in node.src)
             changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
         elif node.op is Ops.REDUCE and axis in node.src[1:]:
-            value = node.src[0].substitute(changes, tell=str(opt))
+            value = node.src[0].substitute(changes, how=str(opt))
             kept = inside.where(value, reduce_identity(node.arg, node.dtype))
             loops = tuple(after if loop is axis else loop for loop in node.src[1:])
             changes[node] = UOp(Ops.REDUCE, node.dtype, (kept, *loops), node.arg)
-            tell_derived([(node, changes[node])], str(opt))
+            record_derived([(node, changes[node])], str(opt))
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 

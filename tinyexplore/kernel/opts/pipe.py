@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import filling, keeps_row, scratch_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
-from tinyexplore.kernel.transforms.substitute import substitute_recorded, tell_derived
+from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.uop import ops_mask
@@ -173,7 +173,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         for number, value in enumerate(found.left)
     ]
     filler = {own: fresh[loop] for own, loop in found.places.items()}
-    row = found.row.src[0].substitute({**fresh, **filler}, tell=how)
+    row = found.row.src[0].substitute({**fresh, **filler}, how=how)
 
     earlier = {axis: start + before, **filler, found.row: UOp(Ops.LOAD, found.row.dtype, (row,))}
     for value, memory in zip(found.left, scratch):
@@ -189,14 +189,14 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
     end = {**fresh, axis: start + last}
     all_filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops, step))
-    end[found.row] = UOp(Ops.LOAD, found.row.dtype, (found.row.src[0].substitute(fresh, tell=how), all_filled))
+    end[found.row] = UOp(Ops.LOAD, found.row.dtype, (found.row.src[0].substitute(fresh, how=how), all_filled))
     for value, memory in zip(found.left, scratch):
         number = substitute_recorded(value, {**now, found.filled: filled}, how)
         kept = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
         left = UOp(Ops.BARRIER, dtypes.void, (kept, step))
         end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), left))
-    tell_derived(((found.filled, filled), (found.filled, all_filled), (found.store, stored)), how)
-    tell_derived([(value, made[value]) for made in (earlier, end) for value in (found.row, *found.left)], how)
+    record_derived(((found.filled, filled), (found.filled, all_filled), (found.store, stored)), how)
+    record_derived([(value, made[value]) for made in (earlier, end) for value in (found.row, *found.left)], how)
     return UOp.sink(substitute_recorded(found.store, end, how))
 
 

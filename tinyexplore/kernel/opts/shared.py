@@ -107,7 +107,7 @@ def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: 
     terms, size = layout(kernel, in_order, load.dtype.itemsize)
     space = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "shared"), (), f"tile{number}")
     place = from_terms(terms, 0)
-    value = load.substitute(copies, tell=how)
+    value = load.substitute(copies, how=how)
     store = UOp(Ops.STORE, dtypes.void, (space.index(place.substitute(copies)), value))
     filled = UOp(Ops.BARRIER, dtypes.void, (store, *copies.values()))
     return UOp(Ops.LOAD, load.dtype, (space.index(place), filled))

@@ -98,7 +98,7 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
         loops = sorted({loop for place in places.values() for loop in place.ranges}, key=lambda loop: loop.arg.id)
         next_id += len(loops)
         place = row_major(axes)
-        value = load.substitute(places, tell=f"STAGE({axis.arg.id})")
+        value = load.substitute(places, how=f"STAGE({axis.arg.id})")
         store = UOp(Ops.STORE, dtypes.void, (scratch.index(place.substitute(places)), value))
         filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops))
         changes[load] = UOp(Ops.LOAD, load.dtype, (scratch.index(place), filled))

@@ -84,7 +84,7 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
         after = UOp(Ops.REDUCE, reduce.dtype, (value, *others, outer), Ops.ADD)
         if left:
             rest = UOp.range(left, Axis(first, AxisKind.REDUCE))
-            body = reduce.src[0].substitute({axis: rest + index_const(axis.size - left)}, tell=str(opt))
+            body = reduce.src[0].substitute({axis: rest + index_const(axis.size - left)}, how=str(opt))
             after = after + UOp(Ops.REDUCE, reduce.dtype, (body, *others, rest), Ops.ADD)
         changes[reduce] = after
     return substitute_recorded(kernel.ast, changes, str(opt))
@@ -96,7 +96,7 @@ def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:
     unsigned = {1: dtypes.uint8, 2: dtypes.uint16}[load.dtype.itemsize]
     word: UOp | None = None
     for step in range(amount):
-        one = load.substitute({axis: start + index_const(step) if step else start}, tell="a part of a word")
+        one = load.substitute({axis: start + index_const(step) if step else start}, how="a part of a word")
         part = one.bitcast(unsigned).cast(dtypes.uint32)
         part = part.alu(Ops.SHL, UOp.const(dtypes.uint32, step * load.dtype.bits)) if step else part
         word = part if word is None else word | part

@@ -99,7 +99,7 @@ def with_merged_axes(kernel: Kernel) -> Kernel:
     while merged:
         merged = False
         for outer, inner in neighbours(kernel):
-            if is_one_walk(kernel, outer, inner):
+            if can_collapse(kernel, outer, inner):
                 kernel = merge(kernel, outer, inner)
                 merged = True
                 break
@@ -127,7 +127,7 @@ def always_together(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
     return True
 
 
-def is_one_walk(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
+def can_collapse(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
     """True where both axes enter nothing but addresses, and there as outer * (size * stride) + inner * stride."""
     places = kernel.find(Ops.INDEX)
     for node in places:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import copies_result, kept_along, scratch_of
-from tinyexplore.kernel.transforms.substitute import substitute_recorded, tell_derived
+from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.divmod import linear_terms
@@ -95,7 +95,7 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     value = substitute_recorded(scan.src[0], {axis: place}, str(opt))
     loops = (inner,) if outer is None else (outer, inner)
     after = scan.replace(src=(value, *loops))
-    tell_derived([(scan, after)], str(opt))
+    record_derived([(scan, after)], str(opt))
     return substitute_recorded(ast, {scan: after, axis: place}, str(opt))
 
 
@@ -151,14 +151,14 @@ def split_reduce(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind, *, on_top:
             after = UOp(Ops.REDUCE, reduce.dtype, (part, *others, outer), reduce.arg)
         else:
             after = UOp(Ops.REDUCE, reduce.dtype, (body, *others, *loops), reduce.arg)
-        tell_derived([(reduce, after)], str(opt))
+        record_derived([(reduce, after)], str(opt))
         if left != 0:
             rest = UOp.range(left, Axis(kernel.next_id() + 1, AxisKind.REDUCE))
             tail = rest + as_size(simplified(end - left))
             renamed = {axis: tail, **fresh_inner_loops(kernel, reduce.src[0], axis)}
             rest_body = substitute_recorded(reduce.src[0], {**changes, **renamed}, str(opt))
             remainder = UOp(Ops.REDUCE, reduce.dtype, (rest_body, *others, rest), reduce.arg)
-            tell_derived([(reduce, remainder)], f"{opt}, what is left over")
+            record_derived([(reduce, remainder)], f"{opt}, what is left over")
             after = after.alu(reduce.arg, remainder)
         changes[reduce] = after
     return substitute_recorded(kernel.ast, changes, str(opt))

@@ -1,4 +1,4 @@
-"""Substitution that tells a recorder what became of each axis."""
+"""Substitution that records what became of each axis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tinyexplore.uop import Ops, UOp
 
 
 def substitute_recorded(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
-    """`root.substitute(changes)`, with what became of each axis told as well."""
+    """`root.substitute(changes)`, with what became of each axis recorded as well."""
     recorder = active_recorder()
     if recorder is not None:
         for before, after in changes.items():
@@ -18,11 +18,11 @@ def substitute_recorded(root: UOp, changes: dict[UOp, UOp], how: str) -> UOp:
             for part in after.toposort():
                 if part is after or part.op is Ops.RANGE:
                     recorder.record(Derived(before, part, how))
-    return root.substitute(changes, tell=how)
+    return root.substitute(changes, how=how)
 
 
-def tell_derived(pairs: Iterable[tuple[UOp, UOp]], how: str) -> None:
-    """Tells a recorder what stands for what, where the two differ."""
+def record_derived(pairs: Iterable[tuple[UOp, UOp]], how: str) -> None:
+    """Records what was derived from what, where the two differ."""
     recorder = active_recorder()
     if recorder is not None:
         for before, after in pairs:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
 from tinyexplore.kernel.transforms.split import with_edge
-from tinyexplore.kernel.transforms.substitute import tell_derived
+from tinyexplore.kernel.transforms.substitute import record_derived
 from tinyexplore.target import Layout
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
@@ -34,7 +34,7 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     core = fit.core
     lane = UOp.range(core.lanes, Axis(kernel.next_id(), AxisKind.WARP))
     starts = {one: block(one, amount) for one, amount in fit.axes}
-    tell_derived([(one, start) for one, start in starts.items()], how)
+    record_derived([(one, start) for one, start in starts.items()], how)
 
     def at(layout: Layout, register: int, rows: UOp, columns: UOp) -> dict[UOp, UOp]:
         """What stands for two axes in the element that a lane holds in a register."""
@@ -45,7 +45,7 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
         """The elements of a factor in the registers of a lane."""
         within = inside(factor, fit)
         parts = [
-            within.substitute(at(layout, register, rows, columns), tell=how) for register in range(layout.registers)
+            within.substitute(at(layout, register, rows, columns), how=how) for register in range(layout.registers)
         ]
         return UOp(Ops.VECTORIZE, core.factor.vec(layout.registers), tuple(parts))
 
@@ -55,13 +55,13 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     others = [loop for loop in fit.reduce.src[1:] if loop is not fit.steps]
     loops = (*others, *(loop for loop in starts[fit.steps].ranges))
     summed = UOp(Ops.REDUCE, kind, (tile, *loops), Ops.ADD) if loops else tile
-    tell_derived([(fit.reduce, summed)], how)
+    record_derived([(fit.reduce, summed)], how)
     stores = []
     for store in kernel.ast.src:
         for register in range(core.c.registers):
             result = UOp(Ops.GEP, core.accumulator, (summed,), register)
             places = at(core.c, register, fit.rows, fit.columns)
-            stores.append(store.substitute({fit.reduce: result, **places}, tell=how))
+            stores.append(store.substitute({fit.reduce: result, **places}, how=how))
     return UOp.sink(*stores)
 
 
