@@ -1,7 +1,8 @@
 """python -m bench.opencl [CASE …]: kernels as OpenCL C on the GPU device (PoCL, say) beside the same as C on CLANG.
 
 Both run on the same cores, in turns; the processor's time of the whole process counts (PoCL's threads are its own), and
-the time on the clock stands beside it.
+the time on the clock stands beside it. A turn is as many calls as take `TURN_S`: what other threads took that have not
+stopped since is added at the system's ticks, so that one short call's time may be anything.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from bench.wasm import CASES, Case
 from tinyexplore import Context, Tensor, TinyJit
 
 SAMPLES = 15
+TURN_S = 0.05
 DEVICES = ("CLANG", "GPU")
 
 
@@ -43,15 +45,26 @@ def measure(case: Case, samples: int = SAMPLES) -> Times:
     prepared = [_prepared(case, arrays, device) for device in DEVICES]
     cpu: list[list[float]] = [[], []]
     wall: list[list[float]] = [[], []]
+    turns = [calls_in(TURN_S, call) for call, _ in prepared]
     for _ in range(samples):
         for place, (call, _) in enumerate(prepared):
             began, start = time.perf_counter(), time.process_time()
-            call()
-            cpu[place].append((time.process_time() - start) * 1e6)
-            wall[place].append((time.perf_counter() - began) * 1e6)
+            for _ in range(turns[place]):
+                call()
+            cpu[place].append((time.process_time() - start) / turns[place] * 1e6)
+            wall[place].append((time.perf_counter() - began) / turns[place] * 1e6)
     apart = float(np.abs(prepared[0][1] - prepared[1][1]).max())
     mine, theirs = map(median, cpu)
     return Times(case.name, (mine, theirs), (median(wall[0]), median(wall[1])), apart)
+
+
+def calls_in(seconds: float, call: Callable[[], None]) -> int:
+    """How many calls take about so long."""
+    count, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        call()
+        count += 1
+    return count
 
 
 def _prepared(case: Case, arrays: list[np.ndarray], device: str) -> tuple[Callable[[], None], np.ndarray]:

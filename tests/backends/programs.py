@@ -19,26 +19,36 @@ C_COMPILERS = tuple(name for name in ("clang", "gcc") if shutil.which(name))
 DEVICES = ("PYTHON", "LLVM", *(f"CLANG with {name}" for name in C_COMPILERS), "WASM")
 
 
+def under(name: str) -> tuple[str, Context]:
+    """A device's own name, and the settings in which it is meant: "GPU for opencl" is open for that TARGET."""
+    head, _, target = name.partition(" for ")
+    return head, Context(TARGET=target) if target else Context()
+
+
 def _opens(name: str, required: str) -> bool:
+    head, settings = under(name)
     try:
-        return bool(Device[name])
+        with settings:
+            return bool(Device[head])
     except DeviceUnavailable:
         if os.environ.get(required, "") not in ("", "0"):
             raise
         return False
 
 
-REQUIRED = {"GPU": "TINYEXPLORE_REQUIRE_OPENCL", "WEBGPU": "TINYEXPLORE_REQUIRE_VULKAN"}
+WORK_ITEMS = "GPU for opencl"  # the GPU device, whatever it is, with kernels for a GPU
+REQUIRED = {WORK_ITEMS: "TINYEXPLORE_REQUIRE_OPENCL", "WEBGPU": "TINYEXPLORE_REQUIRE_VULKAN"}
 GPUS = tuple(name for name in REQUIRED if _opens(name, REQUIRED[name]))  # devices whose programs have no vectors
+OPENCL_CPUS = tuple(["GPU"] if WORK_ITEMS in GPUS and not Device["GPU"].target.has_local else [])  # with vectors
 EMULATED = "PYTHON for opencl"
 
 
 @cache
 def device(name: str) -> DeviceInterface:
     """An open device; "CLANG with gcc" compiles by that compiler, "PYTHON for opencl" is open for that TARGET."""
-    head, _, target = name.partition(" for ")
-    if target:
-        with Context(TARGET=target):
+    head, settings = under(name)
+    if head != name:
+        with settings:
             return Device[head]
     head, _, compiler = name.partition(" with ")
     if not compiler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.backends.programs import DEVICES, EMULATED, GPUS, call, compiled, elementwise
+from tests.backends.programs import DEVICES, EMULATED, GPUS, OPENCL_CPUS, call, compiled, elementwise
 from tests.backends.programs import device as open_device
 from tests.support.limits import OPERATIONS, TYPES, WGSL_ERRORS, has, has_operation, is_declared
 from tinyexplore import Tensor
@@ -133,6 +134,15 @@ WITH_LANES = [*((device, lanes) for device in DEVICES for lanes in (1, 4)), *((g
 
 
 EVERYTHING = [(*pair, dtype) for dtype in dtypes.all for pair in WITH_LANES if has(pair[0], dtype)]
+# OpenCL's vectors, which take PoCL half a second to compile: a width for each dtype, and OPENCL_LANES=1,2,4,8,16 all
+WIDTHS = tuple(map(int, os.environ.get("OPENCL_LANES", "0").split(",")))
+OF_OPENCL = [
+    (device, lanes or (16, 4, 8, 2)[place % 4], dtype)
+    for device in OPENCL_CPUS
+    for place, dtype in enumerate(dtypes.all)
+    for lanes in WIDTHS
+]
+EVERYTHING += OF_OPENCL
 
 
 @pytest.mark.parametrize("device, lanes, dtype", EVERYTHING, ids=lambda value: getattr(value, "name", str(value)))
@@ -195,6 +205,7 @@ def cancels(x: float, y: float, z: float) -> bool:
 
 ON_VECTORS = [("PYTHON", 1), ("PYTHON", 4), *(("LLVM", lanes) for lanes in (2, 4, 8, 16))]
 ON_VECTORS += [(device, lanes) for device in DEVICES if device.startswith("CLANG") for lanes in (1, 8)]
+ON_VECTORS += [(device, lanes or 8) for device in OPENCL_CPUS for lanes in WIDTHS]
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda dtype: dtype.name)
@@ -245,7 +256,7 @@ CASTS = [(device, lanes) for device in DEVICES for lanes in (1, 8)] + [(gpu, 1) 
 
 @pytest.mark.parametrize(
     "device, lanes, source",
-    [(*pair, dtype) for dtype in dtypes.all for pair in CASTS if has(pair[0], dtype)],
+    [*[(*pair, dtype) for dtype in dtypes.all for pair in CASTS if has(pair[0], dtype)], *OF_OPENCL],
     ids=lambda value: getattr(value, "name", str(value)),
 )
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -269,7 +280,8 @@ PAIRS = [(a, b) for a in dtypes.all for b in dtypes.all if a.itemsize == b.items
 
 
 @pytest.mark.parametrize(
-    "device, lanes", [*((device, lanes) for device in DEVICES for lanes in (1, 4)), *((gpu, 1) for gpu in GPUS)]
+    "device, lanes",
+    [*((device, lanes) for device in (*DEVICES, *OPENCL_CPUS) for lanes in (1, 4)), *((gpu, 1) for gpu in GPUS)],
 )
 def test_bits_are_kept_by_bitcast(device: str, lanes: int) -> None:
     sources = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int8, dtypes.uint64)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.backends.programs import GPUS, call, compiled, device, linear, loop, pointer, store
+from tests.backends.programs import GPUS, call, compiled, device, linear, loop, pointer, store, under
 from tests.graphs import from_numpy, matmul, numbers, softmax
 from tests.support.limits import has
 from tinyexplore import Context, Tensor, Variable
@@ -58,7 +58,7 @@ def item_of(program: str) -> ScheduleItem:
 def result(item: ScheduleItem, kernel: Kernel, on: str = "PYTHON") -> np.ndarray:
     """What the kernel computes on a device, as a GPU where that is PYTHON."""
     with Context(SPEC=1, TARGET=TARGETS.get(on, TARGET)):
-        runner = compile_optimised(on, kernel)
+        runner = compile_optimised(under(on)[0], kernel)
         item.buffers[0].allocate().copyin(b"\xff" * item.buffers[0].nbytes)
         ExecItem(item, runner, None, item.buffers).run()
     return np.frombuffer(item.buffers[0].copyout(), np.float32)
@@ -134,8 +134,8 @@ def test_a_model_in_whole_kernels(on: str) -> None:
             found.append(hidden.half().sum())
         return [one.numpy() for one in found]  # type: ignore[union-attr]
 
-    with Context(TARGET=TARGET if on == "PYTHON" else ""):
-        found = program(on)
+    with Context(TARGET=TARGETS.get(on, TARGET)):
+        found = program(under(on)[0])
     for one, other in zip(found, program("LLVM"), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-3 if one.dtype == np.float16 else 2e-4, atol=1e-4)
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.backends.programs import under
 from tests.graphs import graphs, to_numpy
 from tests.reference import evaluate
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.util import Context
 
-EXAMPLES = {"LLVM": 400, "CLANG": 25, "PYTHON": 60, "WASM": 60, "GPU": 6, "WEBGPU": 12}
+EXAMPLES = {"LLVM": 400, "CLANG": 25, "PYTHON": 60, "WASM": 60, "GPU for opencl": 6, "GPU": 4, "WEBGPU": 12}
 
 
 def check(node: LazyBuffer) -> None:
@@ -29,12 +30,15 @@ def check(node: LazyBuffer) -> None:
 
 @pytest.mark.parametrize("device", sorted(EXAMPLES))
 def test_random_graphs_equal_numpy(device: str, device_or_leave_out: None) -> None:
+    head, within = under(device)
+
     @settings(max_examples=EXAMPLES[device], deadline=None, suppress_health_check=list(HealthCheck))
-    @given(graphs(device))
+    @given(graphs(head))
     def run(node: LazyBuffer) -> None:
         check(node)
 
-    run()
+    with within:
+        run()
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

@@ -1,6 +1,6 @@
 """Models of the examples on every device, beside LLVM's results.
 
-    python -m tests.examples.on_devices [--steps 29] [GPU WASM WEBGPU]
+    python -m tests.examples.on_devices [--steps 29] [GPU "GPU for opencl" WASM WEBGPU]
 
 trains the digits' network for so many steps (29 are an epoch) and encodes sentences by MiniLM's first layer, and prints
 how far the losses, the weights and the vectors are from those of LLVM.
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.backends.programs import WORK_ITEMS, under
 from tests.examples.test_models import example
 from tinyexplore import Context, Tensor, nn
 from tinyexplore.nn.state import get_parameters
@@ -27,7 +28,8 @@ Array = np.ndarray
 def trained(digits: ModuleType, device: str, steps: int, batch: int) -> tuple[list[float], list[Array]]:
     """The loss of each step, and the weights after the last."""
     pictures, _, labels, _ = digits.load_data()
-    with Context(DEVICE=device), Tensor.train():
+    device, within = under(device)
+    with within, Context(DEVICE=device), Tensor.train():
         model = digits.DigitNet()
         weights = np.random.default_rng(0)
         for one in get_parameters(model):
@@ -48,7 +50,8 @@ def trained(digits: ModuleType, device: str, steps: int, batch: int) -> tuple[li
 def first_layer(minilm: ModuleType, device: str, sentences: list[str]) -> Array:
     """What MiniLM's embeddings and first layer make of sentences, with the published weights."""
     folder = minilm.model_folder()
-    with Context(DEVICE=device):
+    device, within = under(device)
+    with within, Context(DEVICE=device):
         model = minilm.load_model(folder)
         for one in get_parameters((model.embeddings, model.encoder["layer"][0])):
             one.assign(one.to(device)).realize()
@@ -67,7 +70,7 @@ def apart(found: Any, expected: Any) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("devices", nargs="*", default=["GPU", "WASM", "WEBGPU"])
+    parser.add_argument("devices", nargs="*", default=["GPU", WORK_ITEMS, "WASM", "WEBGPU"])
     parser.add_argument("--steps", type=int, default=29)
     asked = parser.parse_args()
     digits, minilm = example(REPOSITORY, "digits"), example(REPOSITORY, "minilm")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.backends.programs import GPUS
+from tests.backends.programs import GPUS, WORK_ITEMS
 from tests.examples.on_devices import apart, first_layer, trained
 from tests.examples.test_models import example
 from tests.support.models import need_models
@@ -15,7 +15,7 @@ from tests.support.models import need_models
 @pytest.mark.parametrize("device", ["WASM", *GPUS])
 def test_a_network_trains_as_on_llvm(repository: Path, device: str) -> None:
     digits = example(repository, "digits")
-    steps = 1 if device == "GPU" else 3  # PoCL takes its time to compile a kernel
+    steps = 1 if device == WORK_ITEMS else 3  # PoCL takes its time to compile a kernel
     losses, weights = trained(digits, device, steps, 16)
     expected, right = trained(digits, "LLVM", steps, 16)
     assert apart(losses, expected) < 1e-4

@@ -21,7 +21,7 @@ from types import FrameType
 
 import numpy as np
 
-from tests.backends.programs import GPUS
+from tests.backends.programs import GPUS, WORK_ITEMS
 from tests.support.interrupts import Interrupted
 from tinyexplore import Context, Tensor, TinyJit, Variable, nn
 from tinyexplore.engine import active_capture
@@ -29,7 +29,7 @@ from tinyexplore.nn.state import get_parameters
 from tinyexplore.tensor import changes
 from tinyexplore.trace import Recorder, active_recorder, recorder_variable
 
-GPU_SCENES = {"in place, GPU": "GPU", "in place, WEBGPU": "WEBGPU"}
+GPU_SCENES = {"in place, GPU": WORK_ITEMS, "in place, WEBGPU": "WEBGPU"}
 Arrays = list[np.ndarray]
 
 

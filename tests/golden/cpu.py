@@ -1,7 +1,7 @@
 """python -m tests.golden.cpu [--update]
 
-The texts of the fixed set of kernels (`tests/golden/gpu.py`) for CPUs: C and LLVM IR for one level, and WebAssembly,
-compared with the golden files, or written.
+The texts of the fixed set of kernels (`tests/golden/gpu.py`) for CPUs: C, OpenCL C and LLVM IR for one level, and
+WebAssembly, compared with the golden files, or written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tinyexplore.schedule import create_schedule
 from tinyexplore.util import Context
 
 LEVEL = "x86-64-v3,threads=4,l1=32K,l2=512K"
-TARGETS = {"c": LEVEL, "llvm": LEVEL, "wasm": "wasm32"}
+TARGETS = {"c": LEVEL, "llvm": LEVEL, "opencl-cpu": LEVEL, "wasm": "wasm32"}
 NAMES = ("elementwise", "reduce", "matmul", "softmax", "convolution", "gather")
 
 
@@ -32,7 +32,11 @@ def made(language: str) -> Sections:
             for number, item in enumerate(create_schedule([PROGRAMS[name]().lazydata]), 1):
                 if item.ast is not None:
                     kernel = hand_coded(Kernel.of(item.ast, target))
-                    text = renderer_of(language, target).render(kernel.name, lower(kernel)).source.rstrip()
+                    text = (
+                        renderer_of(language.partition("-")[0], target)
+                        .render(kernel.name, lower(kernel))
+                        .source.rstrip()
+                    )
                     found[f"{name} · {number} {kernel.name}"] = text
     return found
 

@@ -1,4 +1,4 @@
-"""The fixed kernels as C, LLVM IR and WebAssembly are as they were, and compilers and validators take them."""
+"""The fixed kernels in the languages of CPUs are as they were, and compilers and validators take them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,19 @@ def test_compilers_take_every_c_text_without_a_warning(compiler: str, tmp_path: 
         path.write_text(f"{text}\n")
         level = LEVEL.partition(",")[0]
         command = [compiler, f"-march={level}", "-std=gnu99", "-Wall", "-Werror", *ALLOWED, "-fsyntax-only", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{text}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("version", ["CL1.2", "CL3.0"])
+def test_clang_takes_every_opencl_text(version: str, tmp_path: Path) -> None:
+    if not shutil.which("clang"):
+        pytest.skip("OpenCL C for a CPU: there is no clang to check it")
+    for number, text in enumerate(read(path_of("opencl-cpu")).values()):
+        path = tmp_path / f"{number}.cl"
+        path.write_text(f"{text}\n")
+        command = ["clang", "-x", "cl", f"-cl-std={version}", "-Xclang", "-finclude-default-header"]
+        command += ["-Wall", "-Werror", "-Wpedantic", "-fsyntax-only", str(path)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{text}\n{done.stderr}"
 

@@ -13,7 +13,7 @@ from tests.golden.gpu import TEXTS, made
 from tests.golden.record import read
 from tinyexplore.renderer.gpu import DIALECTS
 from tinyexplore.renderer.gpu.cores import core_text, held_text, types_of
-from tinyexplore.renderer.gpu.renderer import _GPUWriter
+from tinyexplore.renderer.gpu.renderer import GPUWriter
 from tinyexplore.target import TENSOR_CORES, TensorCore
 
 # what clang has no headers for: the few words of CUDA that kernels are written with
@@ -102,7 +102,7 @@ def refusal(clang: str, language: str, flags: list[str], cores: list[TensorCore]
     """What clang says of the functions of these cores; "" where it takes them."""
     helpers = {dtype: held_text(dtype) for core in cores for dtype in types_of(core)}
     text = "\n".join((*helpers.values(), *map(core_text, cores)))
-    writer = _GPUWriter([], DIALECTS[language])
+    writer = GPUWriter([], DIALECTS[language])
     path = folder / "cores.txt"
     path.write_text(HEADS[language] + "\n".join(map(writer.words, text.split("\n"))))
     command = [clang, *flags, "-Wall", "-Werror", "-Wno-unused-function", "-fsyntax-only", str(path)]

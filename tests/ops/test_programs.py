@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.backends.programs import GPUS
+from tests.backends.programs import GPUS, OPENCL_CPUS, under
 from tests.ops.program import Program
 from tests.ops.programs import NAMES, check, is_wrong
 from tests.ops.support import HOW
 
-COUNTS = {"LLVM": 25, "CLANG": 4, "PYTHON": 40, "WASM": 12, "GPU": 1, "WEBGPU": 4}
+COUNTS = {"LLVM": 25, "CLANG": 4, "PYTHON": 40, "WASM": 12, "GPU for opencl": 1, "GPU": 1, "WEBGPU": 4}
 
 
-@pytest.mark.parametrize("device", [how for how in (*HOW, "WASM", *GPUS) if how in COUNTS])
+@pytest.mark.parametrize("device", [how for how in (*HOW, "WASM", *GPUS, *OPENCL_CPUS) if how in COUNTS])
 def test_random_programs_agree_with_numpy(device: str) -> None:
     first = 1_000_000  # seeds of their own: a long run starts at 0
-    found = [(seed, check(seed, device)) for seed in range(first, first + COUNTS[device])]
-    assert [(seed, said) for seed, said in found if is_wrong(said, device)] == []
+    head, within = under(device)
+    with within:
+        found = [(seed, check(seed, head)) for seed in range(first, first + COUNTS[device])]
+    assert [(seed, said) for seed, said in found if is_wrong(said, head)] == []
     assert any(said is None for _, said in found)
 
 

@@ -31,6 +31,7 @@ from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config
 
 FORMAT = 2
+NOT_KEPT = ("python", "opencl")  # languages of devices that run the UOps themselves, or need them for a launch
 FLOORS = ("util", "dtype", "uop", "target", "kernel", "codegen", "renderer")
 # where the floors are put to work
 ABOVE = ("tinyexplore.compile.lowering", "tinyexplore.compile.compiler", "tinyexplore.execute.runner")
@@ -87,7 +88,7 @@ def lowering_key(device: str, ast: UOp) -> str | None:
     which are kept on their own, or a device that runs the UOps themselves, or needs them to launch its programs."""
     settings = config()
     renderer = Device[device].renderer
-    if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language == "python" or Device[device].target.has_local:
+    if settings.CACHELEVEL < 1 or settings.BEAM or renderer.language in NOT_KEPT or Device[device].target.has_local:
         return None
     parts = [FORMAT, device, _plain_target(Device[device].target), renderer.compiler, thread_count()]
     try:

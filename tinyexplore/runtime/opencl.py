@@ -1,5 +1,7 @@
 """The GPU device: OpenCL C through pyopencl, on whatever driver there is (PoCL runs it on the CPU).
 
+A device of OpenCL's type CPU gets a CPU's kernels, each work-item a thread that is a group by itself; where TARGET
+names a GPU (`TARGET=opencl`), and on every other device, work-items and groups are those of a GPU.
 Memory is the host's. A device that shares it (an integrated GPU, PoCL) computes where it lies; to any other each kernel
 has what it reads copied, and from there what it wrote.
 """
@@ -11,15 +13,19 @@ from dataclasses import replace
 from typing import Any
 
 from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable
-from tinyexplore.dtype import dtypes
-from tinyexplore.renderer.gpu import GPURenderer
-from tinyexplore.renderer.program import Launch, ProgramSpec
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.renderer.gpu import MOST_LANES, GPURenderer, VectorRenderer, scratch_in_memory
+from tinyexplore.renderer.program import Launch, ProgramSpec, thread_axis
 from tinyexplore.runtime.errors import compile_error
 from tinyexplore.runtime.gpu import gpu_target, no_listings
 from tinyexplore.runtime.host import HOST_ALLOCATOR
-from tinyexplore.runtime.native import check_arguments
-from tinyexplore.target import GPUS, chosen
+from tinyexplore.runtime.native import check_arguments, cpu_target
+from tinyexplore.runtime.pool import thread_count
+from tinyexplore.target import GPUS, Choice, Target, chosen, machine
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop.symbolic import value_of
 
+SHARES_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
 PROGRAM_BYTES = 64 << 10  # what a driver keeps of a program, about
 NO_PACKAGE = "the GPU device needs pyopencl: pip install 'tinyexplore[opencl]'"
 NO_DRIVER = (
@@ -77,6 +83,9 @@ class OpenCLProgram:
         self.spec = spec
         self.built = built
         self.launch = Launch.of(spec.uops)
+        self.threaded: UOp | None = thread_axis(spec.uops)
+        is_cpu = not spec.target.has_local
+        self.scratch_bytes = [nbytes for _, nbytes in scratch_in_memory(spec.uops)] if is_cpu else []
 
     def __repr__(self) -> str:
         return f"OpenCLProgram({self.spec.name!r})"
@@ -102,8 +111,17 @@ class OpenCLProgram:
         for place, value in enumerate(values, len(here)):
             kernel.set_arg(place, value.to_bytes(8, "little", signed=True))
         grid, group = self.launch.sizes(values), self.launch.group
+        if self.threaded is not None:
+            grid = (self.shares(value_of(self.threaded.src[0], dict(zip(self.spec.variables, values)))),)
+        for place, nbytes in enumerate(self.scratch_bytes, len(here) + len(values)):
+            kernel.set_arg(place, cl.Buffer(opencl.context, flags.READ_WRITE, nbytes * grid[0]))
         written = [here[place] for place in sorted(self.spec.writes)]
         return _Bound(opencl, kernel, grid, group, here, written).run
+
+    def shares(self, extent: int) -> int:
+        """How many work-items divide a THREAD axis among themselves: the driver starts as many threads as it likes."""
+        units, threads = int(self.opencl.device.max_compute_units), thread_count()
+        return max(1, min(extent, threads if threads < units else units * SHARES_PER_THREAD))
 
 
 class _Bound:
@@ -144,7 +162,8 @@ class _Bound:
             if memory is None or view is None:
                 continue
             if self.opencl.shares_memory:
-                mapped, _ = cl.enqueue_map_buffer(queue, memory, cl.map_flags.READ, 0, view.nbytes, "uint8")
+                wanted = (cl.map_flags.READ, 0, view.nbytes, "uint8")
+                mapped, _ = cl.enqueue_map_buffer(queue, memory, *wanted, is_blocking=False)  # `run` waits for all
                 mapped.base.release(queue)
             else:
                 cl.enqueue_copy(queue, view, memory)
@@ -159,18 +178,44 @@ def open_gpu() -> DeviceInterface:
             "text, DEVICE=PYTHON emulates it"
         )
     opencl = OpenCL()
+    is_cpu = bool(opencl.device.type & opencl.cl.device_type.CPU)
+    target = _cpu_target(opencl, choice) if is_cpu and choice.gpu is None else _gpu_target(opencl, choice)
+    renderer = (GPURenderer if target.has_local else VectorRenderer)(target, opencl.version)
+    return DeviceInterface("GPU", target, HOST_ALLOCATOR, renderer, opencl.compile, no_listings)
+
+
+def _lacks(device: Any) -> tuple[DType, ...]:
+    return () if device.double_fp_config else (dtypes.float64,)
+
+
+def _gpu_target(opencl: OpenCL, choice: Choice) -> Target:
+    """The device as a GPU, which it need not be."""
     device = opencl.device
     gpu = replace(
         GPUS["opencl"],
         shared_bytes=int(device.local_mem_size),
-        lacks=() if device.double_fp_config else (dtypes.float64,),
+        lacks=_lacks(device),
         group_items=min(int(device.max_work_group_size), *map(int, device.max_work_item_sizes[:2]), 1024),
     )
     is_near = device.local_mem_type == opencl.cl.device_local_mem_type.LOCAL
-    target = replace(gpu_target("GPU", gpu, device.name.strip(), choice.text), shared_is_near=is_near)
-    return DeviceInterface(
-        "GPU", target, HOST_ALLOCATOR, GPURenderer(target, opencl.version), opencl.compile, no_listings
-    )
+    return replace(gpu_target("GPU", gpu, device.name.strip(), choice.text), shared_is_near=is_near)
+
+
+def _cpu_target(opencl: OpenCL, choice: Choice) -> Target:
+    """The device as the CPU that it is: as OpenCL tells of its vectors, where TARGET names no other."""
+    device = opencl.device
+    if choice.arch != machine():
+        raise DeviceUnavailable(
+            f"TARGET={choice.text!r}: the GPU device is a CPU here, {machine()} and not {choice.arch}; the LLVM device "
+            "generates code for that"
+        )
+    features = ",".join(f"+{feature}" for feature in sorted(choice.features))
+    native_ops = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}
+    target = cpu_target("GPU", device.name.strip(), features, native_ops, (), choice)
+    if choice.is_native and (width := 4 * int(device.native_vector_width_float)) > 4:
+        registers = 32 if width > 32 else target.vector_registers
+        target = replace(target, vector_bytes=width, vector_registers=registers)
+    return replace(target, lacks=_lacks(device), most_lanes=MOST_LANES)
 
 
 __all__ = ["OpenCL", "OpenCLProgram", "open_gpu"]

@@ -31,6 +31,7 @@ class Target:
     """A machine as the compiler sees it.
 
     vector_bytes: width of a vector register (0: scalars only). vector_registers: how many of them.
+    most_lanes: how many numbers a vector has at most, by the language of its programs (0: as many as fit).
     threads: cores that a THREAD axis may use (1: no THREAD axes). l1_bytes, l2_bytes: data cache per core; l3_bytes:
     the last cache, which cores share. line_bytes, page_bytes: of memory. way_bytes: places so far apart, or a multiple
     of it, share one set of the L1 cache. bytes_per_ns: of one core out of its caches; flops_per_ns: of one core with
@@ -68,6 +69,7 @@ class Target:
     fuses: bool = False
     scales: bool = False
     registers_per_op: int = 1
+    most_lanes: int = 0
     chosen: str = ""
     l3_bytes: int = LAST_CACHE_BYTES
     line_bytes: int = 64
@@ -112,7 +114,8 @@ class Target:
 
     def lanes(self, dtype: DType) -> int:
         """How many values of `dtype` one vector register holds (1: no vectors)."""
-        return max(1, self.vector_bytes // dtype.itemsize)
+        fit = max(1, self.vector_bytes // dtype.itemsize)
+        return min(fit, self.most_lanes or fit)
 
     def describe(self) -> str:
         if self.has_local:

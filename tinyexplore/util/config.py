@@ -23,7 +23,8 @@ class Config:
     BEAM: width of the search for opts (0: off). BEAM_SEED: which candidates it tries where there are too many.
     NOOPT: 1 leaves kernels as scheduled. JIT: 0 turns TinyJit off. DEVICE: the default device ("" = LLVM).
     TARGET: the CPU that LLVM and CLANG generate code for, by LLVM's name, or a level such as x86-64-v3 ("" or "native":
-    this machine's); `tinyexplore/target/choice.py` says what may stand behind it.
+    this machine's); `tinyexplore/target/choice.py` says what may stand behind it. Or a GPU: "opencl" has GPU run
+    work-groups where it would run a CPU's kernels.
     THREADS: worker threads of the CPU devices (0 = one per core). CACHELEVEL: 0 no disk cache.
     CACHE_MB: what the disk cache may take, without downloads; entries used longest ago make room (0: nothing is kept).
     KERNEL_MB: what compiled kernels may take that are kept for another use, in memory, and what the plans of realising

@@ -1,4 +1,4 @@
-"""The GPU device (OpenCL): what an interrupt leaves, and integers that wrap."""
+"""The GPU device (OpenCL): which kernels it gets, what an interrupt leaves, integers that wrap, and threads."""
 
 from __future__ import annotations
 
@@ -7,22 +7,110 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.backends.programs import GPUS
+from tests.backends.programs import (
+    GPUS,
+    OPENCL_CPUS,
+    WORK_ITEMS,
+    call,
+    compiled,
+    end,
+    linear,
+    load,
+    loop,
+    pointer,
+    store,
+    under,
+)
 from tests.support.kernels import compile_all
-from tinyexplore import Tensor
-from tinyexplore.device import Buffer
+from tinyexplore import Context, Tensor
+from tinyexplore.device import Buffer, Device, DeviceUnavailable
+from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import schedule
+from tinyexplore.execute.runner import Runner
+from tinyexplore.runtime.opencl import SHARES_PER_THREAD
+from tinyexplore.target import machine
+from tinyexplore.uop import AxisKind, Ops, UOp
+
+f32 = dtypes.float32
+both_models = pytest.mark.parametrize("name", [WORK_ITEMS, "GPU"])
 
 
-def test_a_kernel_that_was_interrupted_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever hears of the interrupt may put its memory right: nobody may write there afterwards."""
-    if "GPU" not in GPUS:
+@pytest.fixture(autouse=True)
+def driver() -> None:
+    if WORK_ITEMS not in GPUS:
         pytest.skip("GPU: no OpenCL driver on this machine")
-    size = 640
-    x = Tensor(np.ones((size, size), np.float32), device="GPU").contiguous().realize()
-    (item,) = schedule([(x @ x).lazydata])
+
+
+@pytest.fixture
+def opencl_cpu() -> None:
+    if not OPENCL_CPUS:
+        pytest.skip("GPU: no OpenCL driver for the CPU on this machine")
+
+
+def runner_of(tensor: Tensor) -> Runner:
+    """Of the one kernel that computes `tensor`."""
+    (item,) = schedule([tensor.lazydata])
     (runner,) = compile_all([item])
     assert runner is not None
+    return runner
+
+
+@pytest.mark.usefixtures("opencl_cpu")
+def test_a_cpu_gets_vectors_and_threads_and_where_target_names_a_gpu_work_groups() -> None:
+    texts = []
+    for name in ("GPU", WORK_ITEMS):
+        with under(name)[1]:
+            x = Tensor(np.ones((256, 256), np.float32), device="GPU").contiguous().realize()
+            texts.append(runner_of((x + 1).sum(1)).spec.source)
+            words = Device["GPU"].target.describe()
+            assert ("-bit vectors" in words) == (name == "GPU") != ("work-items" in words)
+    of_cpu, of_gpu = texts
+    assert "vload" in of_cpu and "get_global_size(0)" in of_cpu and "barrier" not in of_cpu
+    assert "vload" not in of_gpu and "get_local_id(0)" in of_gpu
+
+
+@pytest.mark.usefixtures("opencl_cpu")
+def test_target_chooses_the_width_of_vectors_on_a_cpu_and_no_other_architecture() -> None:
+    if machine() == "x86_64":
+        for level, lanes in (("x86-64-v2", 4), ("x86-64-v3", 8), ("x86-64-v4", 16)):
+            with Context(TARGET=level):
+                assert f"vload{lanes}(0, " in runner_of(Tensor(np.ones(4096, np.float32), device="GPU") + 1).spec.source
+    with Context(TARGET="wasm32"), pytest.raises(DeviceUnavailable, match="the GPU device is a CPU here"):
+        Device["GPU"]
+
+
+@pytest.mark.usefixtures("opencl_cpu")
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_work_items_divide_the_thread_axis(threads: int) -> None:
+    with Context(THREADS=threads):
+        x = Tensor(np.arange(7 * 65536, dtype=np.float32).reshape(7, 65536), device="GPU").contiguous().realize()
+        runner = runner_of(x.max(1))
+        assert "get_global_size(0)" in runner.spec.source and runner.spec.thread_extent is None
+        np.testing.assert_array_equal(x.max(1).numpy(), x.numpy().max(1))
+        units = runner.program.opencl.device.max_compute_units
+        assert runner.program.shares(1000) == (threads if 0 < threads < units else units * SHARES_PER_THREAD)
+        assert runner.program.shares(1) == runner.program.shares(0) == 1
+
+
+@pytest.mark.usefixtures("opencl_cpu")
+def test_each_work_item_has_scratch_memory_of_its_own() -> None:
+    for size in (64, 300_000):  # on the stack; too large for it
+        out, tile = pointer(0, f32, 40), UOp(Ops.DEFINE_LOCAL, PtrDType(f32, size, "local"), (), "tile")
+        row, write, read = loop(10, 0, AxisKind.THREAD), loop(4, 1), loop(4, 2)
+        kept = store(tile, write * (size // 4), (row * 4 + write).cast(f32))
+        uops = linear(out, tile, row, write, kept, end(write), read)
+        uops = linear(*uops, store(out, row * 4 + read, load(tile, read * (size // 4))), end(read), end(row))
+        (found,) = call(compiled("GPU", uops), [(f32, 40)], [])
+        assert found == [float(i) for i in range(40)]
+
+
+@both_models
+def test_a_kernel_that_was_interrupted_has_ended(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever hears of the interrupt may put its memory right: nobody may write there afterwards."""
+    size = 640
+    with under(name)[1]:
+        x = Tensor(np.ones((size, size), np.float32), device="GPU").contiguous().realize()
+        runner = runner_of(x @ x)
     given = [x.lazydata.base.buffer, Buffer("GPU", size * size, x.dtype)]
     out, *others = (given[1] if place in runner.spec.writes else given[0] for place in range(runner.spec.n_buffers))
     cl = runner.program.opencl.cl
@@ -40,15 +128,14 @@ def test_a_kernel_that_was_interrupted_has_ended(monkeypatch: pytest.MonkeyPatch
     assert np.frombuffer(content, np.float32).tolist() == [float(size)] * size * size
 
 
-def test_integers_wrap_as_a_compiler_of_c_may_not_know() -> None:
+@both_models
+def test_integers_wrap_as_a_compiler_of_c_may_not_know(name: str) -> None:
     """It may take -x or x + 1 of a signed int for what it would be without a limit, and leave a comparison out."""
-    if "GPU" not in GPUS:
-        pytest.skip("GPU: no OpenCL driver on this machine")
     for dtype in (np.int32, np.int64):
         limits = np.iinfo(dtype)
-        x = np.array([limits.min, limits.max, -1, 5], dtype)
+        x = np.tile(np.array([limits.min, limits.max, -1, 5], dtype), 8)
         t = Tensor(x, device="GPU")
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"), under(name)[1]:
             np.testing.assert_array_equal((abs(t) % 9).numpy(), np.abs(x) % 9)
             np.testing.assert_array_equal((t + 1 > t).numpy(), x + dtype(1) > x)
             np.testing.assert_array_equal((t * t < 0).numpy(), x * x < 0)

@@ -10,7 +10,7 @@ from tinyexplore.device import Device
 from tinyexplore.device.registry import Renderer
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.gpu import LANGUAGES as OF_GPUS
-from tinyexplore.renderer.gpu import GPURenderer
+from tinyexplore.renderer.gpu import GPURenderer, VectorRenderer
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.renderer.llvm.gpu import BACKENDS
 from tinyexplore.renderer.wasm import WASMRenderer
@@ -120,6 +120,8 @@ def _speaks(target: Target, language: str) -> bool:
         return target.arch == ASSEMBLIES.get(language, language)
     if target.arch == WASM32:
         return language == "wasm"
+    if target.name == "GPU":  # OpenCL on a CPU
+        return language in (*OF_CPUS, "opencl")
     return language in OF_CPUS and target.name in ("LLVM", "CLANG")
 
 
@@ -134,6 +136,8 @@ def renderer_of(language: str, target: Target) -> Renderer:
             return LLVMRenderer(target)
         case "wasm":
             return WASMRenderer(target)
+        case "opencl" if not target.has_local:
+            return VectorRenderer(target, "none")
         case _:
             return GPURenderer(target, "none")
 

@@ -26,7 +26,7 @@ _NAMED_AS_IN_LIBM = (
     Ops.FLOOR,
     Ops.POW,
 )
-_LIBM = {Ops.MOD: "fmod", **{op: op.name.lower() for op in _NAMED_AS_IN_LIBM}}
+LIBM = {Ops.MOD: "fmod", **{op: op.name.lower() for op in _NAMED_AS_IN_LIBM}}
 _SYMBOL = {
     Ops.ADD: "+",
     Ops.MUL: "*",
@@ -151,7 +151,7 @@ class CArithmetic(TextWriter):
             return self.bool_arithmetic(op, dtype, values)
         if op in (Ops.MAX, Ops.MIN):
             return self.extreme(op, dtype, values), ATOM
-        if dtypes.is_float(dtype) and op in _LIBM:
+        if dtypes.is_float(dtype) and op in LIBM:
             return self.libm(op, dtype, values), ATOM
         if op is Ops.NEG:
             return (
@@ -224,11 +224,11 @@ class CArithmetic(TextWriter):
         return f"{self.select(dtype)}({condition}, {yes}, {no})"
 
     def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
-        function = _LIBM[op] + ("f" if dtype.scalar is dtypes.float32 else "")
+        function = LIBM[op] + ("f" if dtype.scalar is dtypes.float32 else "")
         if dtype.count == 1:
             return f"{function}({', '.join(values)})"
         call = f"{function}({', '.join(f'{letter}[i]' for letter in 'xyz'[: len(values)])})"
-        name = f"{_LIBM[op]}_{short(dtype)}"
+        name = f"{LIBM[op]}_{short(dtype)}"
         self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, len(values)), types=(dtype,))
         return f"{name}({', '.join(values)})"
 
@@ -241,11 +241,14 @@ class CArithmetic(TextWriter):
         self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, 2), types=(dtype,))
         return f"{name}({', '.join(values)})"
 
+    def table_name(self, numbers: tuple[float, ...], target: DType) -> str:
+        """What the function is called that looks a number up."""
+        return f"table{self._tables.setdefault(numbers, len(self._tables))}_{short(target)}"
+
     def table(self, node: UOp) -> str:
         target, source = node.dtype, node.src[0].dtype
         assert isinstance(target, DType) and isinstance(source, DType)
-        number = self._tables.setdefault(node.arg, len(self._tables))
-        name = f"table{number}_{short(target)}"
+        name = self.table_name(node.arg, target)
         types = [dtype for dtype in (target, source) if dtype.count > 1]
         self.needs(name, lambda: parts.table_text(name, node.arg, target, source), types=types)
         return f"{name}({self.operand(node.src[0])})"
@@ -257,14 +260,17 @@ class CArithmetic(TextWriter):
             text = f"{left} {'/' if op is Ops.IDIV else '%'} {right}"
             small = dtype.count == 1 and dtype.itemsize < 4
             return (f"({SCALAR[dtype]})({text})", SUM) if small else (text, LOOSE)
-        scalar = dtype.scalar
-        name = self.needs(f"{op.name.lower()}_{short(scalar)}", lambda: parts.divide_text(op, scalar))
+        name = self.divisor(op, dtype.scalar)
         if dtype.count > 1:
             one = name
             name = f"{op.name.lower()}_{short(dtype)}"
             call = f"{one}(x[i], y[i])"
             self.needs(name, lambda: parts.lanes_text(name, dtype, dtype, call, 2), types=(dtype,))
         return f"{name}({left}, {right})", ATOM
+
+    def divisor(self, op: Ops, dtype: DType) -> str:
+        """The function that divides two numbers, whatever they are."""
+        return self.needs(f"{op.name.lower()}_{short(dtype)}", lambda: parts.divide_text(op, dtype))
 
     # *** conversions ***
 
@@ -290,16 +296,16 @@ class CArithmetic(TextWriter):
             return f"__builtin_convertvector({text} != 0, {name})"
         if dtypes.is_bool(source):
             return f"__builtin_convertvector({text} & 1, {name})"
-        through = _through(source, target)
-        if through is not None:
-            text = f"__builtin_convertvector({text}, {self.vector(through.vec(count))})"
+        step = through(source, target)
+        if step is not None:
+            text = f"__builtin_convertvector({text}, {self.vector(step.vec(count))})"
         return f"__builtin_convertvector({text}, {name})"
 
     def scalar_cast(self, text: str, source: DType, target: DType) -> str:
         if dtypes.is_bool(target):
             return f"({text} != 0)"
-        through = _through(source, target)
-        return f"({SCALAR[target]})" + (f"({SCALAR[through]})" if through is not None else "") + text
+        step = through(source, target)
+        return f"({SCALAR[target]})" + (f"({SCALAR[step]})" if step is not None else "") + text
 
     def convert_bits(self, name: str, text: str, source: DType, target: DType) -> str:
         self.conversion(name)
@@ -325,7 +331,7 @@ class CArithmetic(TextWriter):
         return f"{name}({text})"
 
 
-def _through(source: DType, target: DType) -> DType | None:
+def through(source: DType, target: DType) -> DType | None:
     """The integer type that floats pass through on their way to a narrower or unsigned one, as machines do it."""
     if not (dtypes.is_float(source) and dtypes.is_int(target)) or target.itemsize == 8:
         return None

@@ -2,5 +2,15 @@
 
 from tinyexplore.renderer.gpu.dialects import DIALECTS, Dialect
 from tinyexplore.renderer.gpu.renderer import LANGUAGES, GPURenderer, in_other_languages
+from tinyexplore.renderer.gpu.vectors import MOST_LANES, VectorRenderer, scratch_in_memory
 
-__all__ = ["DIALECTS", "LANGUAGES", "Dialect", "GPURenderer", "in_other_languages"]
+__all__ = [
+    "DIALECTS",
+    "LANGUAGES",
+    "MOST_LANES",
+    "Dialect",
+    "GPURenderer",
+    "VectorRenderer",
+    "in_other_languages",
+    "scratch_in_memory",
+]

@@ -39,7 +39,7 @@ _UNSIGNED: dict[DType | PtrDType, str] = {
     dtypes.int64: "uint64_t",
     dtypes.uint16: "uint32_t",
 }
-_WRAPPING = {Ops.NEG: "-{}", Ops.ADD: "{} + {}", Ops.MUL: "{} * {}", Ops.SHL: "{} << {}", Ops.MULACC: "{} * {} + {}"}
+WRAPPING = {Ops.NEG: "-{}", Ops.ADD: "{} + {}", Ops.MUL: "{} * {}", Ops.SHL: "{} << {}", Ops.MULACC: "{} * {} + {}"}
 _WORD = re.compile(r"\b(?:(\d+)(u?ll)|[A-Za-z_]\w*)\b")
 
 
@@ -53,12 +53,8 @@ class GPURenderer:
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a kernel called `name`. RenderError where it has a type that the target lacks."""
+        check_types(self.target, uops)
         for node in uops:
-            if (missing := lacks(self.target.lacks, node)) is not None:
-                raise RenderError(
-                    f"{missing.name}: {self.target.cpu} does not compute with it; cast to another type, or choose "
-                    "another device"
-                )
             if node.op is Ops.WMMA and TENSOR_CORES[node.arg].language != self.language:
                 raise RenderError(
                     f"{node.arg} is a tensor core of {TENSOR_CORES[node.arg].language}, not {self.language}"
@@ -85,7 +81,16 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
 
 def written(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
     """The lines of a kernel called `name`."""
-    return (WGSLWriter(uops) if language == WGSL else _GPUWriter(uops, DIALECTS[language])).write(name)
+    return (WGSLWriter(uops) if language == WGSL else GPUWriter(uops, DIALECTS[language])).write(name)
+
+
+def check_types(target: Target, uops: Sequence[UOp]) -> None:
+    """RenderError where a program has a type that the target lacks."""
+    for node in uops:
+        if (missing := lacks(target.lacks, node)) is not None:
+            raise RenderError(
+                f"{missing.name}: {target.cpu} does not compute with it; cast to another type, or choose another device"
+            )
 
 
 def lacks(missing: tuple[DType, ...], node: UOp) -> DType | None:
@@ -94,7 +99,7 @@ def lacks(missing: tuple[DType, ...], node: UOp) -> DType | None:
     return base.scalar if base.scalar in missing else None
 
 
-class _GPUWriter(CWriter):
+class GPUWriter(CWriter):
     """C99 with a GPU's words in it, of which `words` then makes the dialect's."""
 
     def __init__(self, uops: Sequence[UOp], dialect: Dialect) -> None:
@@ -169,12 +174,12 @@ class _GPUWriter(CWriter):
 
     def alu(self, node: UOp) -> tuple[str, int]:
         """Integers wrap, which signed ones of these languages need not: they are computed as unsigned ones."""
-        if node.op not in _WRAPPING or node.dtype not in _UNSIGNED or is_exact(node):
+        if node.op not in WRAPPING or node.dtype not in _UNSIGNED or is_exact(node):
             return super().alu(node)
         assert isinstance(node.dtype, DType)
         unsigned = _UNSIGNED[node.dtype]
         values = [f"({unsigned}){self.operand(src, ATOM)}" for src in node.src]
-        return f"({SCALAR[node.dtype]})({_WRAPPING[node.op].format(*values)})", SUM
+        return f"({SCALAR[node.dtype]})({WRAPPING[node.op].format(*values)})", SUM
 
     def special(self, node: UOp) -> None:
         """The number of a work-item or a group, with how many there are."""
