@@ -40,6 +40,11 @@ WORK_ITEMS = "GPU for opencl"  # the GPU device, whatever it is, with kernels fo
 REQUIRED = {WORK_ITEMS: "TINYEXPLORE_REQUIRE_OPENCL", "WEBGPU": "TINYEXPLORE_REQUIRE_VULKAN"}
 GPUS = tuple(name for name in REQUIRED if _opens(name, REQUIRED[name]))  # devices whose programs have no vectors
 OPENCL_CPUS = tuple(["GPU"] if WORK_ITEMS in GPUS and not Device["GPU"].target.has_local else [])  # with vectors
+# how wide: PoCL takes half a second for each program, so that of many cases each has one width, and all those that
+# OPENCL_LANES=1,2,4,8,16 names
+WIDTHS_OF_OPENCL = tuple(
+    map(int, os.environ.get("OPENCL_LANES", "").split(",") if "OPENCL_LANES" in os.environ else ())
+)
 EMULATED = "PYTHON for opencl"
 
 
@@ -120,7 +125,7 @@ def elementwise(
     return linear(*targets, *sources, *stores, end(steps)), outputs
 
 
-def compiled(name: str, uops: Sequence[UOp], title: str = "kernel") -> Any:
+def compiled(name: str, uops: Sequence[UOp], title: str = "a_kernel") -> Any:
     """The program, ready to run."""
     opened = device(name)
     return opened.compile(opened.renderer.render(title, uops))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from functools import cache
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.backends.programs import DEVICES, EMULATED, GPUS, OPENCL_CPUS, call, compiled, elementwise
+from tests.backends.programs import DEVICES, EMULATED, GPUS, OPENCL_CPUS, WIDTHS_OF_OPENCL, call, compiled, elementwise
 from tests.backends.programs import device as open_device
 from tests.support.limits import OPERATIONS, TYPES, WGSL_ERRORS, has, has_operation, is_declared
 from tinyexplore import Tensor
@@ -134,13 +133,11 @@ WITH_LANES = [*((device, lanes) for device in DEVICES for lanes in (1, 4)), *((g
 
 
 EVERYTHING = [(*pair, dtype) for dtype in dtypes.all for pair in WITH_LANES if has(pair[0], dtype)]
-# OpenCL's vectors, which take PoCL half a second to compile: a width for each dtype, and OPENCL_LANES=1,2,4,8,16 all
-WIDTHS = tuple(map(int, os.environ.get("OPENCL_LANES", "0").split(",")))
 OF_OPENCL = [
-    (device, lanes or (16, 4, 8, 2)[place % 4], dtype)
+    (device, lanes, dtype)
     for device in OPENCL_CPUS
     for place, dtype in enumerate(dtypes.all)
-    for lanes in WIDTHS
+    for lanes in WIDTHS_OF_OPENCL or ((16, 4, 8, 2)[place % 4],)
 ]
 EVERYTHING += OF_OPENCL
 
@@ -205,7 +202,7 @@ def cancels(x: float, y: float, z: float) -> bool:
 
 ON_VECTORS = [("PYTHON", 1), ("PYTHON", 4), *(("LLVM", lanes) for lanes in (2, 4, 8, 16))]
 ON_VECTORS += [(device, lanes) for device in DEVICES if device.startswith("CLANG") for lanes in (1, 8)]
-ON_VECTORS += [(device, lanes or 8) for device in OPENCL_CPUS for lanes in WIDTHS]
+ON_VECTORS += [(device, lanes) for device in OPENCL_CPUS for lanes in WIDTHS_OF_OPENCL or (8,)]
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=lambda dtype: dtype.name)

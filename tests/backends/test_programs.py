@@ -10,6 +10,7 @@ import pytest
 from tests.backends.programs import (
     DEVICES,
     OPENCL_CPUS,
+    WIDTHS_OF_OPENCL,
     call,
     compiled,
     device,
@@ -140,10 +141,18 @@ def test_one_condition_can_hold_for_all_lanes(name: str, lanes: int) -> None:
     assert found == [0.0] * lanes + values + [9.0] * lanes
 
 
-@every_device
-@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
-@pytest.mark.parametrize("op", [Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN])
-@pytest.mark.parametrize("dtype", [f32, dtypes.int64, dtypes.bool, dtypes.float16], ids=lambda dtype: dtype.name)
+HALVED = (f32, dtypes.int64, dtypes.bool, dtypes.float16)
+HALVES = [
+    (name, dtype, op, lanes)
+    for dtype in HALVED
+    for place, op in enumerate((Ops.ADD, Ops.MUL, Ops.MAX, Ops.MIN))
+    for lanes in (2, 4, 8, 16)
+    for name in (*DEVICES, *OPENCL_CPUS)
+    if name not in OPENCL_CPUS or WIDTHS_OF_OPENCL or (HALVED[place], lanes) == (dtype, 2 << place)
+]
+
+
+@pytest.mark.parametrize("name, dtype, op, lanes", HALVES, ids=lambda value: getattr(value, "name", str(value)))
 def test_all_lanes_combine_in_halves(name: str, dtype: DType, op: Ops, lanes: int) -> None:
     from tinyexplore.runtime.python import halves
     from tinyexplore.uop.semantics import evaluate

@@ -113,10 +113,11 @@ class OpenCLProgram:
         grid, group = self.launch.sizes(values), self.launch.group
         if self.threaded is not None:
             grid = (self.shares(value_of(self.threaded.src[0], dict(zip(self.spec.variables, values)))),)
-        for place, nbytes in enumerate(self.scratch_bytes, len(here) + len(values)):
-            kernel.set_arg(place, cl.Buffer(opencl.context, flags.READ_WRITE, nbytes * grid[0]))
+        scratch = [cl.Buffer(opencl.context, flags.READ_WRITE, nbytes * grid[0]) for nbytes in self.scratch_bytes]
+        for place, memory in enumerate(scratch, len(here) + len(values)):
+            kernel.set_arg(place, memory)
         written = [here[place] for place in sorted(self.spec.writes)]
-        return _Bound(opencl, kernel, grid, group, here, written).run
+        return _Bound(opencl, kernel, grid, group, here, written, scratch).run
 
     def shares(self, extent: int) -> int:
         """How many work-items divide a THREAD axis among themselves: the driver starts as many threads as it likes."""
@@ -135,8 +136,10 @@ class _Bound:
         group: Sequence[int] | None,
         here: Sequence[tuple[Any, memoryview | None]],
         written: Sequence[tuple[Any, memoryview | None]],
+        scratch: Sequence[Any],
     ) -> None:
         self.opencl, self.kernel, self.here, self.written = opencl, kernel, here, written
+        self.scratch = scratch  # kept: a kernel does not keep what it is given
         dimensions = max(len(grid), len(group or ()))
         self.group = None if group is None else (*group, *[1] * (dimensions - len(group)))
         whole = (*grid, *[1] * (dimensions - len(grid)))
