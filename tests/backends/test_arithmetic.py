@@ -133,10 +133,11 @@ WITH_LANES = [*((device, lanes) for device in DEVICES for lanes in (1, 4)), *((g
 
 
 EVERYTHING = [(*pair, dtype) for dtype in dtypes.all for pair in WITH_LANES if has(pair[0], dtype)]
+FEW_TYPES = (dtypes.float32, dtypes.float16, dtypes.int64, dtypes.bool, dtypes.uint8, dtypes.float64)
 OF_OPENCL = [
     (device, lanes, dtype)
     for device in OPENCL_CPUS
-    for place, dtype in enumerate(dtypes.all)
+    for place, dtype in enumerate(dtypes.all if WIDTHS_OF_OPENCL else FEW_TYPES)
     for lanes in WIDTHS_OF_OPENCL or ((16, 4, 8, 2)[place % 4],)
 ]
 EVERYTHING += OF_OPENCL

@@ -186,7 +186,10 @@ class VectorWriter(GPUWriter):
         return f"{condition if dtype.itemsize == 1 else f'convert_{mask}({condition})'} ? {yes} : {no}"
 
     def libm(self, op: Ops, dtype: DType, values: list[str]) -> str:
-        return f"{LIBM[op]}({', '.join(values)})"  # one name for all types
+        if dtype.count == 1 or op in (Ops.SQRT, Ops.FLOOR):
+            return f"{LIBM[op]}({', '.join(values)})"  # one name for all types
+        kind = short(dtype)  # number by number: PoCL's sin of a vector is wrong in all lanes where one is large
+        return self.by_lanes(LIBM[op], kind, [kind] * len(values), dtype.count, values)
 
     def scale(self, dtype: DType, values: list[str]) -> str:
         if dtype.count == 1:
@@ -234,7 +237,7 @@ class VectorWriter(GPUWriter):
 
     def by_lanes(self, function: str, result: str, kinds: Sequence[str], count: int, values: Sequence[str]) -> str:
         """A call of a helper that calls `function` for each lane."""
-        name = f"{function}_x{count}"
+        name = f"{function}_{result}"
         letters = "xyz"[: len(kinds)]
         parameters = ", ".join(f"{kind} {letter}" for kind, letter in zip(kinds, letters))
         call = f"{function}({', '.join(letter + '.{0}' for letter in letters)})"
