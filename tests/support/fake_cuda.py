@@ -1,5 +1,6 @@
 """A stand-in for the package cuda-bindings (`cuda.bindings.driver` and `.nvrtc`): the same functions, parameters and
-results, on this machine's processor. A kernel that is launched is run as the LLVM IR of its program.
+results, on this machine's processor. A kernel that is launched is run as the LLVM IR of its program, as late as a
+driver may: when somebody waits for its stream. So who looks at memory without waiting sees what was there before.
 
 `test_the_fake_is_like_the_package` compares the two where the package is installed.
 """
@@ -9,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import enum
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from tests.support.gpu_ir import Loaded
@@ -21,6 +23,7 @@ class CUresult(enum.IntEnum):
     CUDA_ERROR_INVALID_VALUE = 1
     CUDA_ERROR_OUT_OF_MEMORY = 2
     CUDA_ERROR_NO_DEVICE = 100
+    CUDA_ERROR_NOT_READY = 600
     CUDA_ERROR_ILLEGAL_ADDRESS = 700
 
 
@@ -35,6 +38,7 @@ class CUdevice_attribute(enum.IntEnum):
     CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+    CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS = 89
 
 
 class CUmemAttach_flags(enum.IntEnum):
@@ -48,7 +52,22 @@ class CUstream_flags(enum.IntEnum):
 ENUMS = (CUresult, nvrtcResult, CUdevice_attribute, CUmemAttach_flags, CUstream_flags)
 OK = CUresult.CUDA_SUCCESS
 CUBIN = b"CUBIN of "
+LOADED: dict[str, Loaded] = {}  # by CUDA C++; held for ever, for LLVM's parts must not go in the order of a collector
 GOOD = nvrtcResult.NVRTC_SUCCESS
+
+
+class CUDA_KERNEL_NODE_PARAMS:
+    """The fields that a kernel of a graph has."""
+
+    __slots__ = (
+        "func",
+        *(f"{what}Dim{letter}" for what in ("grid", "block") for letter in "XYZ"),
+        "sharedMemBytes",
+        "kernelParams",
+        "extra",
+        "kern",
+        "ctx",
+    )
 
 
 class Handle:
@@ -70,12 +89,19 @@ class FakeCUDA:
         self.held: dict[int, Any] = {}
         self.programs: dict[bytes, ProgramSpec] = {}  # by its source: what a launch does
         self.launch_status = OK
+        self.late_status = OK  # of the kernels themselves, which whoever waits is told
+        self.is_concurrent = True
+        self.streams: list[list[Callable[[], None]]] = [[] for _ in range(count)]  # what is still to be done, by GPU
+        self.loaded_on: list[int] = []  # which GPU was current when a module was loaded
+        self.graphs = 0  # handles of graphs that were made and not destroyed
+        self.clock = 0.0  # milliseconds: each kernel takes a quarter of one
         self.log = b""
         self.current: Any = None
         public = [name for name in dir(self) if name.startswith(("cu", "nvrtc")) and callable(getattr(self, name))]
         self.driver, self.nvrtc = types.ModuleType("cuda.bindings.driver"), types.ModuleType("cuda.bindings.nvrtc")
         for name in public:
             setattr(self.nvrtc if name.startswith("nvrtc") else self.driver, name, self.noted(name))
+        self.driver.CUDA_KERNEL_NODE_PARAMS = CUDA_KERNEL_NODE_PARAMS  # type: ignore[attr-defined]
         for one in ENUMS:
             setattr(self.nvrtc if one is nvrtcResult else self.driver, one.__name__, one)
 
@@ -117,6 +143,7 @@ class FakeCUDA:
     def cuDeviceGetAttribute(self, attrib: Any, dev: Any) -> Any:
         known = {"MAX_THREADS_PER_BLOCK": 1024, "MAX_SHARED_MEMORY_PER_BLOCK": 48 << 10, "WARP_SIZE": 32}
         known |= {"COMPUTE_CAPABILITY_MAJOR": 8, "COMPUTE_CAPABILITY_MINOR": 7}
+        known |= {"CONCURRENT_MANAGED_ACCESS": int(self.is_concurrent)}
         return OK, known[CUdevice_attribute(attrib).name.removeprefix("CU_DEVICE_ATTRIBUTE_")]
 
     def cuDevicePrimaryCtxRetain(self, dev: Any) -> Any:
@@ -130,19 +157,27 @@ class FakeCUDA:
         return OK, Handle("CUstream", self.current.value)
 
     def cuStreamSynchronize(self, hStream: Any) -> Any:
-        _is("CUstream", hStream)
-        return (OK,)
+        waiting = self.streams[_is("CUstream", hStream).value]
+        while waiting:
+            waiting.pop(0)()
+        return (self.late_status,)
 
     def cuEventCreate(self, Flags: int) -> Any:
         return OK, Handle("CUevent")
 
     def cuEventRecord(self, hEvent: Any, hStream: Any) -> Any:
-        _is("CUevent", hEvent), _is("CUstream", hStream)
+        event = _is("CUevent", hEvent)
+        event.value = None
+
+        def reached() -> None:
+            event.value = self.clock
+
+        self.streams[_is("CUstream", hStream).value].append(reached)
         return (OK,)
 
     def cuEventElapsedTime(self, hStart: Any, hEnd: Any) -> Any:
-        _is("CUevent", hStart), _is("CUevent", hEnd)
-        return OK, 0.25  # milliseconds
+        begin, end = _is("CUevent", hStart).value, _is("CUevent", hEnd).value
+        return (CUresult.CUDA_ERROR_NOT_READY, None) if begin is None or end is None else (OK, end - begin)
 
     def cuMemAllocManaged(self, bytesize: int, flags: int) -> Any:
         if sum(map(len, self.held.values())) + _integer(bytesize) > self.memory_bytes:
@@ -153,11 +188,13 @@ class FakeCUDA:
         return OK, Handle("CUdeviceptr", address)
 
     def cuMemFree(self, dptr: Any) -> Any:
+        assert not any(self.streams), "memory is given back while kernels may be at work there"
         del self.held[int(_is("CUdeviceptr", dptr))]
         return (OK,)
 
     def cuModuleLoadData(self, image: Any) -> Any:
         assert isinstance(image, bytes)
+        self.loaded_on.append(self.current.value)
         is_ours = image.startswith(CUBIN)
         return (OK, Handle("CUmodule", image[len(CUBIN) :])) if is_ours else (CUresult.CUDA_ERROR_INVALID_VALUE, None)
 
@@ -180,15 +217,74 @@ class FakeCUDA:
         kernelParams: Any,
         extra: Any,
     ) -> Any:
-        sizes = [_integer(one) for one in (gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ)]
+        sizes = (gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ)
         assert _is("CUstream", hStream).value == self.current.value and sharedMemBytes == extra == 0
         if self.launch_status is not OK:
             return (self.launch_status,)
-        spec = self.programs[_is("CUfunction", f).value]
+        self.streams[hStream.value].append(self.kernel(f, sizes, kernelParams))
+        return (OK,)
+
+    def kernel(self, function: Any, sizes: Sequence[int], parameters: Any) -> Callable[[], None]:
+        """What a kernel does with the arguments that are there now: the driver copies them."""
+        assert min(map(_integer, sizes)) > 0
+        spec = self.programs[_is("CUfunction", function).value]
         count = spec.n_buffers + len(spec.variables)
-        places = (ctypes.c_void_p * count).from_address(_integer(kernelParams))
-        arguments = [ctypes.c_int64.from_address(place).value for place in places]
-        Loaded(spec).start(sizes[:3], sizes[3:], arguments)
+        places = (ctypes.c_void_p * count).from_address(_integer(parameters))
+        return partial(self.work, spec, sizes, [ctypes.c_int64.from_address(place).value for place in places])
+
+    def work(self, spec: ProgramSpec, sizes: Sequence[int], arguments: Sequence[int]) -> None:
+        """A kernel, when its turn has come."""
+        self.clock += 0.25
+        if self.late_status is OK:
+            if spec.source not in LOADED:
+                LOADED[spec.source] = Loaded(spec)
+            LOADED[spec.source].start(sizes[:3], sizes[3:], arguments)
+
+    # a graph is its nodes, of which each is the kernel that it launches
+
+    def cuGraphCreate(self, flags: int) -> Any:
+        assert _integer(flags) == 0
+        self.graphs += 1
+        return OK, Handle("CUgraph", [])
+
+    def cuGraphAddKernelNode(self, hGraph: Any, dependencies: Any, numDependencies: int, nodeParams: Any) -> Any:
+        nodes = _is("CUgraph", hGraph).value
+        assert [_is("CUgraphNode", one) for one in dependencies] == nodes[-1:] and numDependencies == len(dependencies)
+        nodes.append(Handle("CUgraphNode", self.node(nodeParams)))
+        return OK, nodes[-1]
+
+    def node(self, parameters: CUDA_KERNEL_NODE_PARAMS) -> tuple[Any, Callable[[], None]]:
+        sizes = [getattr(parameters, f"{what}Dim{letter}") for what in ("grid", "block") for letter in "XYZ"]
+        assert parameters.sharedMemBytes == 0
+        return parameters.func, self.kernel(parameters.func, sizes, parameters.kernelParams)
+
+    def cuGraphInstantiate(self, hGraph: Any, flags: int) -> Any:
+        assert _integer(flags) == 0
+        self.graphs += 1
+        return OK, Handle("CUgraphExec", {node: node.value for node in _is("CUgraph", hGraph).value})
+
+    def cuGraphExecKernelNodeSetParams(self, hGraphExec: Any, hNode: Any, nodeParams: Any) -> Any:
+        nodes = _is("CUgraphExec", hGraphExec).value
+        function, _ = nodes[_is("CUgraphNode", hNode)]
+        assert function is nodeParams.func
+        nodes[hNode] = self.node(nodeParams)
+        return (OK,)
+
+    def cuGraphLaunch(self, hGraphExec: Any, hStream: Any) -> Any:
+        waiting = self.streams[_is("CUstream", hStream).value]
+        if self.launch_status is not OK:
+            return (self.launch_status,)
+        waiting += [kernel for _, kernel in _is("CUgraphExec", hGraphExec).value.values()]
+        return (OK,)
+
+    def cuGraphExecDestroy(self, hGraphExec: Any) -> Any:
+        assert _is("CUgraphExec", hGraphExec) and not any(self.streams)
+        self.graphs -= 1
+        return (OK,)
+
+    def cuGraphDestroy(self, hGraph: Any) -> Any:
+        assert _is("CUgraph", hGraph)
+        self.graphs -= 1
         return (OK,)
 
     def cuGetErrorString(self, error: Any) -> Any:

@@ -30,7 +30,7 @@ def runner_key(item: ScheduleItem) -> RunnerKey:
     assert item.ast is not None
     settings = config()
     opts = (settings.NOOPT, settings.BEAM, settings.BEAM_SEED, settings.TC, settings.TC_OPT, settings.ALLOW_TF32)
-    device = item.device.partition(":")[0]  # further instances of a device have its programs
+    device = Device.runs_programs_of(item.device)
     return device, item.ast, (settings.TARGET, settings.TRANSCENDENTAL, *opts), thread_count()
 
 

@@ -5,8 +5,10 @@ from tinyexplore.device.buffer import Buffer, BufferKey
 from tinyexplore.device.registry import (
     CompiledProgram,
     Device,
+    DeviceGraph,
     DeviceInterface,
     DeviceUnavailable,
+    Graphs,
     Storage,
     UnknownDevice,
 )
@@ -17,8 +19,10 @@ __all__ = [
     "BufferKey",
     "CompiledProgram",
     "Device",
+    "DeviceGraph",
     "DeviceInterface",
     "DeviceUnavailable",
+    "Graphs",
     "HostAllocator",
     "Memory",
     "Storage",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol
 from weakref import ref
@@ -51,7 +52,8 @@ class Memory:
         self.readonly = readonly
 
     def view(self) -> memoryview:
-        """The bytes, not copied; as long as the view lives, so does the memory."""
+        """The bytes, not copied, once no device works on them; as long as the view lives, so does the memory."""
+        self.settle()
         if self.nbytes == 0:
             return memoryview(b"") if self.readonly else memoryview(bytearray())
         exporter = _bytes_type(self.nbytes).from_address(self.address)
@@ -64,6 +66,20 @@ class Memory:
         """True for a block of an allocator, which nobody else has an address in."""
         return isinstance(self.owner, Block) and not self.readonly
 
+    @property
+    def root(self) -> Memory:
+        """What this is a part of, in the end."""
+        found = self
+        while isinstance(found.owner, Memory):
+            found = found.owner
+        return found
+
+    def settle(self) -> None:
+        """Returns when no kernel that was launched, and not waited for, works here: before a host reads or writes."""
+        block = self.root.owner
+        if isinstance(block, Block) and block.wait is not None:
+            block.wait()
+
     def part(self, start: int, nbytes: int, *, readonly: bool = False) -> Memory:
         """`nbytes` of this memory from `start` on; the whole lives as long as any part."""
         if not 0 <= start <= start + nbytes <= self.nbytes:
@@ -72,9 +88,7 @@ class Memory:
 
     def check_backed(self) -> None:
         """OSError where this is part of a mapped file that has become shorter: reading there would end the process."""
-        root = self
-        while isinstance(root.owner, Memory):
-            root = root.owner
+        root = self.root
         mapped = root.owner.obj if isinstance(root.owner, memoryview) else None
         if mmap is None or not isinstance(mapped, mmap.mmap):
             return
@@ -122,14 +136,16 @@ class Allocator(Protocol):
 
 
 class Block:
-    """Raw memory of one size class."""
+    """Raw memory of one size class. `wait` returns when the last kernel that got it is done, whoever has it by now;
+    None: no device runs kernels there without waiting."""
 
-    __slots__ = ("address", "size", "owner")
+    __slots__ = ("address", "size", "owner", "wait")
 
     def __init__(self, address: int, size: int, owner: Any) -> None:
         self.address = address
         self.size = size
         self.owner = owner
+        self.wait: Callable[[], None] | None = None
 
 
 @lru_cache(maxsize=1024)

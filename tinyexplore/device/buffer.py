@@ -130,7 +130,8 @@ class Buffer:
         return self
 
     def memoryview(self) -> memoryview:
-        """The bytes, not copied; the memory lives as long as the view. OSError for a file that has become shorter."""
+        """The bytes, not copied, once no device works on them; the memory lives as long as the view. OSError for a file
+        that has become shorter."""
         memory = self.memory
         memory.check_backed()
         return memory.view()
@@ -144,6 +145,7 @@ class Buffer:
         if self.is_readonly:
             raise ValueError(f"{self!r} wraps memory that may only be read; make a new Buffer to write to")
         found = Memory.of(source if source.c_contiguous else source.tobytes())
+        self.memory.settle()
         ctypes.memmove(self.address, found.address, self.nbytes)  # whatever the format: memoryviews ask for equal ones
         return self
 

@@ -71,10 +71,27 @@ class CompiledProgram(Protocol):
         `values` for its Variables.
 
         start and stop are the part of the THREAD axis to do, (0, its size) for all of it; without a THREAD axis they
-        are not looked at. Machine code runs without the GIL. Where the device has a clock of its own, the function's
-        `seconds` are what the last call took by it.
+        are not looked at. Machine code runs without the GIL. A device may only launch it, in the order of the calls:
+        whoever reads or writes memory waits (`Memory.settle`). Where the device has a clock of its own, the function's
+        `timed()` runs it, waits, and gives the seconds by that clock, 0.0 where it told none.
         """
         ...
+
+
+class DeviceGraph(Protocol):
+    """Kernels with arguments that a device launches by one call."""
+
+    def launch(self, kernels: Sequence[Any]) -> None:
+        """The kernels that it was made of, with the arguments that they have by now."""
+        ...
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """How a device makes a graph of what `CompiledProgram.bind` gave; `refusal`: why it cannot, "" where it can."""
+
+    make: Callable[[Sequence[Any]], DeviceGraph]
+    refusal: Callable[[Sequence[Any]], str]
 
 
 @dataclass(frozen=True)
@@ -101,6 +118,8 @@ class DeviceInterface:
     compile: Callable[[Any], CompiledProgram]
     listings: Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
     refusal: str = ""
+    wait: Callable[[], None] = lambda: None  # for all that was launched
+    graphs: Graphs | None = None  # None: it launches each kernel by itself
 
     @property
     def dname(self) -> str:
@@ -113,7 +132,8 @@ class DeviceInterface:
         return Compiler(self.renderer.compiler, self.compile)
 
     def synchronize(self) -> None:
-        """Returns when all that was realised here is computed: at once, for realising waits for its kernels."""
+        """Returns when all that was realised here is computed: at once, where realising waits for its kernels."""
+        self.wait()
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +175,7 @@ class DeviceRegistry:
         with self._lock:
             self._factories.pop(name.upper(), None)
             self._further.pop(name.upper(), None)
-            for opened in [opened for opened in self._open if opened[0] == name.upper()]:
+            for opened in [opened for opened in self._open if opened[0].partition(":")[0] == name.upper()]:
                 del self._open[opened]
 
     def register_storage(self, name: str, opens: Callable[[str], Storage]) -> None:
@@ -257,6 +277,11 @@ class DeviceRegistry:
         """The device that `target` is of, open for the TARGET that it was chosen by, whatever is in force here."""
         with Context(TARGET=target.chosen):
             return self[target.name]
+
+    def runs_programs_of(self, name: str) -> str:
+        """The device whose programs run on this one: NAME:1 runs those of NAME, unless it is a machine of its own."""
+        head = name.partition(":")[0]
+        return name if head in self._further else head
 
     def __contains__(self, name: object) -> bool:
         head = name.upper().partition(":")[0] if isinstance(name, str) else ""

@@ -15,6 +15,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.execute.batch import give_values, prepare_batch
 from tinyexplore.execute.capture import Capture, active_capture, capture_variable, capturing
 from tinyexplore.execute.execitem import ExecItem
+from tinyexplore.execute.graph import tell_launches
 from tinyexplore.execute.liveness import is_alone, writes_now
 from tinyexplore.execute.memory import (
     MemoryPlan,
@@ -242,5 +243,6 @@ __all__ = [
     "share_memory",
     "spread",
     "step_by_step",
+    "tell_launches",
     "with_other_buffers",
 ]

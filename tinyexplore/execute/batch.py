@@ -1,11 +1,15 @@
-"""A list of ExecItems as few functions: neighbouring kernels of machine code are one native call."""
+"""A list of ExecItems as few functions: neighbouring kernels of machine code are one native call, those of a device
+with graphs one graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import groupby
+from typing import Any
 
 from tinyexplore.execute.execitem import ExecItem
+from tinyexplore.execute.graph import in_graphs
 from tinyexplore.execute.group import in_groups, native_call
 from tinyexplore.execute.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
 from tinyexplore.runtime.native import BoundProgram
@@ -42,10 +46,14 @@ def _run_all(functions: Sequence[Callable[[], None]]) -> None:
 
 def _one_after_another(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
     for item in items:
-        if item.runner is not None and item.bound is None:
-            item.bound = item.runner.program.bind(item.buffers, item.values)
+        if item.runner is not None:
+            item.bind()
     steps = in_groups(items, lambda item: isinstance(item.bound, BoundProgram), _one_call, most=len(items))
-    return [step.execute if isinstance(step, ExecItem) else step for step in steps]
+    found: list[Callable[[], None]] = []
+    for is_call, neighbours in groupby(steps, key=lambda step: not isinstance(step, ExecItem)):
+        together: list[Any] = list(neighbours)
+        found += together if is_call else in_graphs(together)
+    return found
 
 
 def _one_call(items: list[ExecItem], pool: NativePool) -> Callable[[], None]:

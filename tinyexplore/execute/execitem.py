@@ -53,24 +53,37 @@ class ExecItem:
         return value_of(cost, dict(zip(self.item.variables, self.values)))
 
     def execute(self) -> None:
+        """Once; a device may only launch it."""
         if self.runner is None:
             to, source = self.buffers
             to.allocate().copyin(source.memoryview())
             return
+        self.runner.run(self.bind(), self.values)
+
+    def bind(self) -> Callable[[int, int], None]:
+        """The kernel with its buffers and values, as they are by now."""
+        assert self.runner is not None
         if self.bound is None:
             self.bound = self.runner.program.bind(self.buffers, self.values)
-        self.runner.run(self.bound, self.values)
+        return self.bound
 
     def measure(self, repeat: int) -> list[float]:
         """Seconds of each of `repeat` further runs (a kernel writes the same again)."""
         return [self._timed() for _ in range(repeat)]
 
     def _timed(self) -> float:
-        """Seconds of one run: by the device's own clock, where it has one."""
+        """Seconds of one run, which is waited for: by the device's own clock, where it has one."""
+        if self.runner is None:
+            for buffer in self.buffers:  # a copy's time is its own, not that of what it waits for
+                buffer.allocate().memory.settle()
         start = time.perf_counter()
-        self.execute()
-        seconds = time.perf_counter() - start
-        return getattr(self.bound, "seconds", 0.0) or seconds
+        timed = None if self.runner is None else getattr(self.bind(), "timed", None)
+        seconds = 0.0
+        if timed is None:
+            self.execute()
+        else:
+            seconds = timed()
+        return seconds or time.perf_counter() - start
 
 
 __all__ = ["ExecItem"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from tinyexplore.engine import further_listings
 from tinyexplore.explore.pictures.highlight import for_stream
-from tinyexplore.explore.recording.describe import describe, search_text, uops_listing
+from tinyexplore.explore.recording.describe import describe, launches_text, search_text, uops_listing
 from tinyexplore.explore.recording.held import roots_of
 from tinyexplore.explore.recording.realised import RealisedGraph
 from tinyexplore.schedule import ScheduleItem
@@ -20,6 +20,7 @@ from tinyexplore.trace import (
     Compiled,
     Decided,
     Event,
+    Launches,
     Measured,
     OptApplied,
     Planned,
@@ -71,6 +72,8 @@ class ConsoleRecorder(Recorder):
                 return self.ran(event)
             case Planned(plan=plan) if level >= 2:
                 return f"memory: {plan.describe()}"
+            case Launches() if level >= 2:
+                return launches_text(event)
             case Searched() if level >= 2:
                 return f"BEAM    {search_text(event)}"
             case Measured(kernel=kernel, seconds=seconds, note=note) if level >= 3:

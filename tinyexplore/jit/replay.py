@@ -136,6 +136,8 @@ class Replay:
         self.moves = any([not state.stays for state in found.states])
         self.turns = [_exchanged(found.items, found.states, turn) for turn in ((0, 1) if self.moves else (0,))]
         self.steps: list[list[Callable[[], None]]] = [prepare_batch(items) for items in self.turns]
+        with engine.console():
+            engine.tell_launches(self.turns[0])
         self.is_native = all([isinstance(step, Batch) for steps in self.steps for step in steps])
         every = list({id(item): item for items in self.turns for item in items}.values())
         self.costs = (
@@ -297,6 +299,7 @@ class Replay:
         copies: list[partial[Any]] = []  # all are read by now: they may have been exchanged among each other
         for state, content in moved:
             for buffer, data in zip(state.buffers[self.turn], content):
+                buffer.memory.settle()
                 copies.append(partial(ctypes.memmove, buffer.address, data, len(data)))
         tensors, values = [state.tensor for state, _ in moved], [state.values[self.turn] for state, _ in moved]
         held = [tensor.lazydata for tensor in tensors]
@@ -402,6 +405,8 @@ class Replay:
             self._run(([*exchange[0], partial(done.append, True)], *exchange[1:]), [])
         except BaseException:
             if not done:
+                for buffer in overwritten:  # what was launched writes there
+                    buffer.memory.settle()
                 at_once(undo)
             raise
 

@@ -131,6 +131,8 @@ class Places:
 
 def copy_bytes(to: Buffer, source: Buffer) -> None:
     """All of `source` into memory of the same size, on a host; of symbolic sizes, what both have room for."""
+    source.memory.settle()
+    to.memory.settle()
     ctypes.memmove(to.address, source.address, min(to.nbytes, source.nbytes))
 
 

@@ -3,6 +3,9 @@
 Memory is managed memory: one address for the processor and for the GPU, between which the driver moves pages as they
 are used. So a buffer lies where every other device's does, and what is not the allocator's (an array of NumPy's) is
 copied there for a kernel, and back what it wrote.
+
+A kernel is launched into one stream and not waited for. The stream keeps the order, so a kernel may use memory that an
+earlier one still works in; a host waits before it reads or writes there (`Memory.settle`).
 """
 
 from __future__ import annotations
@@ -16,11 +19,12 @@ from functools import cache
 from typing import Any
 from weakref import ref
 
-from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable
+from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable, Graphs
 from tinyexplore.device.allocator import Block, HostAllocator, Memory
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.program import Launch, ProgramSpec
 from tinyexplore.runtime.cache import cached
+from tinyexplore.runtime.cuda_graph import KernelGraph, refusal
 from tinyexplore.runtime.errors import compile_error
 from tinyexplore.runtime.gpu import gpu_target, no_listings
 from tinyexplore.runtime.native import check_arguments
@@ -33,6 +37,11 @@ HOW = "pip install 'tinyexplore[cuda]'"
 NO_PACKAGE = f"the CUDA device needs NVIDIA's package cuda-bindings: {HOW}"
 NO_DRIVER = "the CUDA device needs NVIDIA's driver, and none was found: install that of your GPU"
 NO_COMPILER = f"the CUDA device needs NVRTC, which compiles CUDA C++, and it was not found: {HOW}"
+LOST = (
+    "what the GPU holds is lost: start the process again; DEBUG=2 runs kernel by kernel and names the one that fails, "
+    "DEVICE=PYTHON TARGET=<this GPU> emulates it and checks each access"
+)
+NAMED = 8  # kernels that a message names, of those that were launched and not waited for
 NO_DEVICE = "the CUDA device needs an NVIDIA GPU, and the driver finds none (nvidia-smi lists them)"
 
 
@@ -41,7 +50,11 @@ class CUDAError(RuntimeError):
 
 
 class CUDA:
-    """GPU `number`: its context, a queue (a stream) and two events that time a launch."""
+    """GPU `number`: its context, a queue (a stream) and two events that time a launch.
+
+    launched: how many kernels went into the stream; done: how many of these are known to have ended. is_concurrent: the
+    host may use managed memory while a kernel runs; where not, each launch is waited for.
+    """
 
     def __init__(self, number: int = 0) -> None:
         try:
@@ -72,7 +85,10 @@ class CUDA:
         self.enter()
         self.stream = self.do(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING.value)
         self.begin, self.end = (self.do(driver.cuEventCreate, 0) for _ in range(2))
-        self.lock = threading.RLock()  # of the two events
+        self.is_concurrent = bool(self.asked("CONCURRENT_MANAGED_ACCESS"))
+        self.launched = self.done = 0
+        self.names: deque[str] = deque(maxlen=NAMED)  # of the last that were launched
+        self.lock = threading.RLock()  # of the two events, and of the order of launches
         self.allocator = ManagedMemory(self)
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -103,6 +119,43 @@ class CUDA:
     def enter(self) -> None:
         """Makes the GPU the one that this thread talks to."""
         self.do(self.driver.cuCtxSetCurrent, self.context)
+
+    def launch(self, names: Sequence[str], blocks: Sequence[Block], enqueue: Callable[[], None]) -> None:
+        """`enqueue` puts kernels of these `names` into the stream; they work in `blocks`, which a host leaves alone
+        until they have ended."""
+        for block in blocks:
+            other = block.wait
+            if isinstance(other, _Wait) and other.cuda is not self:
+                other()  # another GPU's stream keeps an order of its own
+        with self.lock:
+            self.launched += len(names)
+            self.names.extend(names)
+            wait = _Wait(self, self.launched)
+            for block in blocks:
+                block.wait = wait  # before the launch: whoever is interrupted here waits in vain, and that is all
+            self.enter()
+            try:
+                enqueue()
+            except CUDAError as error:
+                raise CUDAError(f"the kernel {', '.join(names)}: {error}") from error
+        if not self.is_concurrent:
+            self.synchronize()
+
+    def synchronize(self) -> None:
+        """Returns when all that was launched has ended. CUDAError, with the names of the kernels that it may be about,
+        where one of them went wrong."""
+        with self.lock:
+            number, names = self.launched, list(self.names)
+            pending = number - self.done
+            self.enter()
+        if pending == 0:
+            return
+        try:
+            self.do(self.driver.cuStreamSynchronize, self.stream)
+        except CUDAError as error:
+            one = "the kernel" if pending == 1 else f"one of {pending} kernels that were launched together, the last"
+            raise CUDAError(f"{one} {', '.join(names[-pending:])}: {error}; {LOST}") from error
+        self.done = max(self.done, number)
 
     @property
     def compiler(self) -> str:
@@ -151,21 +204,21 @@ class CUDAProgram:
         return f"CUDAProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function that runs the program on `buffers` and waits for it; its `seconds` are those of the last run."""
+        """A function that launches the program on `buffers`; its `timed` waits, and gives the GPU's seconds."""
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
-        return _Bound(self, memories, values)
+        return BoundKernel(self, memories, values)
 
 
-class _Bound:
+class BoundKernel:
     """A kernel with its arguments. `copied`: memory that the GPU cannot reach, with a place that it can, and whether
-    the kernel writes there. seconds: what the last run took by the GPU's clock."""
+    the kernel writes there; `blocks`: where it works."""
 
     def __init__(self, program: CUDAProgram, memories: Sequence[Memory], values: Sequence[int]) -> None:
         self.program, self.cuda = program, program.cuda
-        self.seconds = 0.0
         allocator = self.cuda.allocator
         self.here = [one if is_managed(one) else allocator.allocate(one.nbytes) for one in memories]
+        self.blocks = list(dict.fromkeys([one.root.owner for one in self.here]))
         pairs = enumerate(zip(memories, self.here))
         self.copied = [(*pair, place in program.spec.writes) for place, pair in pairs if pair[0] is not pair[1]]
         # the driver takes the addresses of the arguments
@@ -179,36 +232,71 @@ class _Bound:
         self.sizes = (*grid, *[*group, 1, 1][:3])
 
     def __call__(self, start: int, stop: int) -> None:
-        """Waits also where it is interrupted: the kernel must not write to memory that somebody has put right."""
+        """Waits only where what it wrote is to be copied back, then also where it is interrupted: the kernel must not
+        write to memory that somebody has put right."""
+        self.run(self.enqueue)
+
+    def timed(self) -> float:
+        """Runs it, alone, and waits: seconds between two events."""
+        cuda, driver = self.cuda, self.cuda.driver
+
+        def between_events() -> None:
+            cuda.do(driver.cuEventRecord, cuda.begin, cuda.stream)
+            self.enqueue()
+            cuda.do(driver.cuEventRecord, cuda.end, cuda.stream)
+
+        with cuda.lock:
+            cuda.synchronize()
+            if not self.run(between_events):
+                return 0.0
+            cuda.synchronize()
+            seconds: float = cuda.do(driver.cuEventElapsedTime, cuda.begin, cuda.end) / 1e3
+        return seconds
+
+    def run(self, enqueue: Callable[[], None]) -> bool:
+        """Launches it by `enqueue`, between the copies; False where there is nothing to do."""
         if 0 in self.sizes:
-            return
+            return False
+        self.bring()
+        written = [pair[:2] for pair in self.copied if pair[2]]
+        try:
+            self.cuda.launch((self.program.spec.name,), self.blocks, enqueue)
+        finally:
+            if written:
+                self.cuda.synchronize()
+        for memory, place in written:
+            _copy(memory, place)
+        return True
+
+    def bring(self) -> None:
+        """Copies what the GPU cannot reach to where it can."""
         for memory, place, _ in self.copied:
             _copy(place, memory)
-        cuda, driver = self.cuda, self.cuda.driver
-        with cuda.lock:
-            cuda.enter()
-            try:
-                self.enqueue()
-            except CUDAError as error:
-                raise CUDAError(f"{self.program!r}: {error}") from error
-            finally:
-                cuda.do(driver.cuStreamSynchronize, cuda.stream)
-            self.seconds = cuda.do(driver.cuEventElapsedTime, cuda.begin, cuda.end) / 1e3
-        for memory, place, is_written in self.copied:
-            if is_written:
-                _copy(memory, place)
 
     def enqueue(self) -> None:
-        """Puts the kernel into the queue, between the two events."""
+        """Puts the kernel into the queue, with the values that its arguments have now."""
         cuda, driver = self.cuda, self.cuda.driver
-        cuda.do(driver.cuEventRecord, cuda.begin, cuda.stream)
         arguments = ctypes.addressof(self.arguments)
         cuda.do(driver.cuLaunchKernel, self.program.function, *self.sizes, 0, cuda.stream, arguments, 0)
-        cuda.do(driver.cuEventRecord, cuda.end, cuda.stream)
+
+
+class _Wait:
+    """Waits for the first `number` kernels that went into a GPU's stream."""
+
+    __slots__ = ("cuda", "number")
+
+    def __init__(self, cuda: CUDA, number: int) -> None:
+        self.cuda, self.number = cuda, number
+
+    def __call__(self) -> None:
+        if self.cuda.done < self.number:
+            self.cuda.synchronize()
 
 
 def _copy(to: Memory, source: Memory) -> None:
     source.check_backed()
+    source.settle()
+    to.settle()
     ctypes.memmove(to.address, source.address, source.nbytes)
 
 
@@ -252,6 +340,8 @@ class ManagedMemory(HostAllocator):
         return Block(int(pointer), size, owner)
 
     def _give_back(self) -> None:
+        if self._unused:
+            self._cuda.synchronize()  # kernels may be at work there still
         while self._unused:
             gone = self._unused.popleft()
             self._blocks.discard(gone)
@@ -261,9 +351,8 @@ class ManagedMemory(HostAllocator):
 
 def is_managed(memory: Memory) -> bool:
     """True for memory of a `ManagedMemory`, or a part of such, which every GPU reaches."""
-    while isinstance(memory.owner, Memory):
-        memory = memory.owner
-    return isinstance(memory.owner, Block) and isinstance(memory.owner.owner, _Owner)
+    block = memory.root.owner
+    return isinstance(block, Block) and isinstance(block.owner, _Owner)
 
 
 def device_name(number: int) -> str:
@@ -304,7 +393,16 @@ def open_cuda(number: int = 0) -> DeviceInterface:
     name = device_name(number)
     target = gpu_target(name, gpu, cuda.architecture, choice.text)
     renderer = GPURenderer(target, cuda.compiler)
-    return DeviceInterface(name, target, cuda.allocator, renderer, cuda.compile, no_listings)
+    return DeviceInterface(
+        name,
+        target,
+        cuda.allocator,
+        renderer,
+        cuda.compile,
+        no_listings,
+        wait=cuda.synchronize,
+        graphs=Graphs(KernelGraph, refusal),
+    )
 
 
 def nearest(architecture: str) -> str:

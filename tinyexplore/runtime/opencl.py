@@ -52,6 +52,7 @@ class OpenCL:
         self.device = min(found, key=lambda device: not device.type & cl.device_type.GPU)
         self.context = cl.Context([self.device])
         self.queue = cl.CommandQueue(self.context)
+        self.clock = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
         self.shares_memory = bool(self.device.host_unified_memory)
         rounds = self.device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         self.options = ["-cl-std=CL1.2", *(["-cl-fp32-correctly-rounded-divide-sqrt"] if rounds else [])]
@@ -91,7 +92,7 @@ class OpenCLProgram:
         return f"OpenCLProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function that runs the program on `buffers` and waits for it."""
+        """A function that runs the program on `buffers` and waits for it; `timed` gives the seconds of the kernel."""
         check_arguments(self.spec, buffers, values)
         cl, opencl = self.opencl.cl, self.opencl
         flags = cl.mem_flags
@@ -117,7 +118,7 @@ class OpenCLProgram:
         for place, memory in enumerate(scratch, len(here) + len(values)):
             kernel.set_arg(place, memory)
         written = [here[place] for place in sorted(self.spec.writes)]
-        return _Bound(opencl, kernel, grid, group, here, written, scratch).run
+        return _Bound(opencl, kernel, grid, group, here, written, scratch)
 
     def shares(self, extent: int) -> int:
         """How many work-items divide a THREAD axis among themselves: the driver starts as many threads as it likes."""
@@ -145,22 +146,31 @@ class _Bound:
         whole = (*grid, *[1] * (dimensions - len(grid)))
         self.items = tuple(size * (1 if self.group is None else self.group[n]) for n, size in enumerate(whole))
 
-    def run(self, start: int, stop: int) -> None:
+    def __call__(self, start: int, stop: int) -> None:
         """Waits also where it is interrupted: the kernel must not write to memory that somebody has put right."""
-        if 0 in self.items:
-            return
-        try:
-            self._enqueue()
-        finally:
-            self.opencl.queue.finish()
+        self.run(self.opencl.queue)
 
-    def _enqueue(self) -> None:
-        cl, queue = self.opencl.cl, self.opencl.queue
+    def timed(self) -> float:
+        """Runs it: seconds of the kernel alone, as the device noted its beginning and its end."""
+        event = self.run(self.opencl.clock)
+        return 0.0 if event is None else (event.profile.end - event.profile.start) / 1e9
+
+    def run(self, queue: Any) -> Any:
+        """Once, in that queue: the kernel's event, None where there is nothing to do."""
+        if 0 in self.items:
+            return None
+        try:
+            return self._enqueue(queue)
+        finally:
+            queue.finish()
+
+    def _enqueue(self, queue: Any) -> Any:
+        cl = self.opencl.cl
         if not self.opencl.shares_memory:
             for memory, view in self.here:
                 if memory is not None:
                     cl.enqueue_copy(queue, memory, view, is_blocking=False)
-        cl.enqueue_nd_range_kernel(queue, self.kernel, self.items, self.group)
+        event = cl.enqueue_nd_range_kernel(queue, self.kernel, self.items, self.group)
         for memory, view in self.written:
             if memory is None or view is None:
                 continue
@@ -170,6 +180,7 @@ class _Bound:
                 mapped.base.release(queue)
             else:
                 cl.enqueue_copy(queue, view, memory)
+        return event
 
 
 def open_gpu() -> DeviceInterface:

@@ -276,6 +276,15 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
+class Launches:
+    """What of a replay its device launches together: `sizes`, the kernels of each graph. apart: what no graph has, in
+    words, with why."""
+
+    sizes: tuple[int, ...]
+    apart: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Allocated:
     buffer: Any
 
@@ -310,6 +319,7 @@ Event = (
     | StoodIn
     | KnownAlready
     | Planned
+    | Launches
     | Allocated
     | Freed
 )

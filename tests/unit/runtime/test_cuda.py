@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import re
@@ -16,15 +17,26 @@ import pytest
 from tests.golden.__main__ import path_of
 from tests.golden.gpu import REFUSED
 from tests.golden.record import read
-from tests.support.fake_cuda import ENUMS, CUresult, FakeCUDA, functions
+from tests.support.fake_cuda import CUDA_KERNEL_NODE_PARAMS, ENUMS, OK, CUresult, FakeCUDA, functions
 from tinyexplore import Tensor, TinyJit, Variable
+from tinyexplore.compile.candidate import Workbench, sample
+from tinyexplore.compile.compiler import runners
+from tinyexplore.compile.lowering import _programs, compile_optimised
 from tinyexplore.device import Buffer, Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
+from tinyexplore.execute.graph import GraphLaunch
+from tinyexplore.execute.plan import plans
 from tinyexplore.explore import explore
+from tinyexplore.explore.recording.build import build_trace
+from tinyexplore.explore.recording.describe import launches_text
+from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
-from tinyexplore.runtime import cuda
+from tinyexplore.runtime import cuda, cuda_graph
 from tinyexplore.runtime.cuda import CUDA, CUDAError
 from tinyexplore.runtime.errors import CompileError
+from tinyexplore.schedule import create_schedule
+from tinyexplore.trace import Launches, Recorder, recording
 from tinyexplore.util import Context
 from tinyexplore.util.config import DEVICE_FLAGS, config_from_environment
 
@@ -56,6 +68,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 def _forget() -> None:
+    """The machine that there was, and the programs that it had loaded."""
+    plans.cache_clear()
+    runners.cache_clear()
+    _programs.clear()
     cuda._opened.cache_clear()
     Device.register("CUDA", cuda.open_cuda, cuda.open_cuda)
 
@@ -86,6 +102,112 @@ def test_a_jit_and_variables(machine: Machine) -> None:
         np.testing.assert_allclose(part.sum(1).numpy(), A[:, :size].sum(1), rtol=1e-5)
 
 
+def test_a_replay_is_one_graph(machine: Machine) -> None:
+    fake = machine()
+
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        return ((x * 2).realize() + y).realize().softmax(1).realize()
+
+    jitted = TinyJit(step)
+    x, y = ((Tensor(A * number, device="LLVM") + 0.5).to("CUDA").realize() for number in (1, 2))
+    expected = step(x, y).numpy()
+    for _ in range(2):
+        jitted(x, y)
+    replay = jitted.captured
+    assert replay is not None
+    (launch,) = replay.steps[0]
+    assert isinstance(launch, GraphLaunch) and len(launch.items) == len(replay.items) == 3
+    launches = fake.calls.count("cuLaunchKernel")
+    before = len(fake.calls)
+    for number in range(4):
+        result = jitted(x, y)
+        assert len(fake.streams[0]) == len(replay.items) * (number + 1)  # and nobody waited
+    assert fake.calls[before:].count("cuGraphLaunch") == 4 and fake.calls.count("cuLaunchKernel") == launches
+    assert "cuGraphExecKernelNodeSetParams" not in fake.calls[before:]
+    np.testing.assert_array_equal(result.numpy(), expected)
+    before = len(fake.calls)
+    np.testing.assert_array_equal(jitted(y, x).numpy(), step(y, x).numpy())
+    assert fake.calls[before:].count("cuGraphExecKernelNodeSetParams") == 2  # of three: those that read x, and y
+    assert "cuGraphCreate" not in fake.calls[before:]
+
+
+def test_state_moves_on_in_graphs(machine: Machine) -> None:
+    """Two lists of kernels work in turns: a graph each."""
+    fake = machine()
+    weight = (Tensor(A, device="LLVM") * 1).to("CUDA").realize()
+
+    @TinyJit
+    def step(gradient: Tensor) -> Tensor:
+        weight.assign(weight * 0.5 + gradient).realize()
+        return (weight.sum(1) * 2).realize()
+
+    expected = A.copy()
+    for number in range(7):
+        given = (Tensor(A + number, device="LLVM") * 1).to("CUDA").realize()
+        expected = expected * np.float32(0.5) + (A + np.float32(number))
+        found = step(given)
+        if number > 4:
+            np.testing.assert_allclose(found.numpy(), expected.sum(1) * 2, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(weight.numpy(), expected, rtol=1e-6)
+    assert fake.calls.count("cuGraphInstantiate") == 2 and fake.calls.count("cuGraphLaunch") == 5
+    del step
+    gc.collect()
+    other = TinyJit(lambda x: ((x + 1).realize() * 2).realize())
+    for _ in range(3):
+        other(weight)
+    assert fake.graphs == 2  # the other's: what nobody launches any more is destroyed
+
+
+def test_arrays_of_numpys_are_brought_before_a_graph(machine: Machine) -> None:
+    machine()
+    jitted = TinyJit(lambda x: ((x * 2).realize() + 1).realize())
+    mine = A.copy()
+    given = Tensor(mine, device="CUDA")
+    for number in range(5):
+        mine[:] = A + number
+        result = jitted(given)
+        mine[:] = 0
+        np.testing.assert_array_equal(result.numpy(), (A + np.float32(number)) * 2 + 1)
+
+
+def test_a_graph_is_told_of_other_grids_and_says_what_it_cannot_do(machine: Machine) -> None:
+    fake = machine()
+    whole = (Tensor(A, device="LLVM") * 1).to("CUDA").realize()
+    jitted = TinyJit(lambda x: ((x * 2).realize() + 1).realize())
+    for size in (3, 5, 17, 40):
+        n = Variable("n", 1, 40).bind(size)
+        found = jitted(whole.shrink(((0, 24), (0, n))).contiguous().realize())
+        np.testing.assert_array_equal(found.numpy(), A[:, :size] * 2 + 1)
+    assert fake.calls.count("cuGraphInstantiate") == 1 and fake.calls.count("cuGraphLaunch") == 2
+    assert "cuGraphExecKernelNodeSetParams" in fake.calls
+    assert jitted.captured is not None
+    launch = jitted.captured.steps[0][-1]
+    assert isinstance(launch, GraphLaunch)
+    kernels: list[Any] = [item.bind() for item in launch.items]
+    assert cuda_graph.refusal(kernels) == ""
+    kernels[0].sizes = (0, *kernels[0].sizes[1:])
+    with pytest.warns(UserWarning, match="2 kernels of a replay are launched one by one: .* has nothing to do for"):
+        launch()
+    assert fake.calls.count("cuGraphLaunch") == 2 and launch.refusal
+    kernels[1].copied = [(None, None, True)]
+    assert re.search("writes to memory that the GPU cannot reach", cuda_graph.refusal(kernels[1:]))
+
+
+def test_what_no_graph_has_is_told(machine: Machine) -> None:
+    machine()
+    moved = TinyJit(lambda x: (((x + 1).realize() * 2).realize().to("LLVM") + 1).realize())
+    x = (Tensor(A, device="LLVM") * 1).to("CUDA").realize()
+    with recording(recorder := Recorder()):
+        for _ in range(3):
+            found = moved(x).numpy()
+    np.testing.assert_array_equal(found, (A + 1) * 2 + 1)
+    (told,) = [event for event in recorder.events if isinstance(event, Launches)]
+    assert told == Launches((2,), ("copy: the host does it, from CUDA to LLVM",))
+    words = "a replay launches 2 kernels at once, by one call of the driver; apart: copy: the host does it, from CUDA"
+    assert launches_text(told) == f"{words} to LLVM"
+    assert launches_text(told) in [message.text for message in build_trace(recorder).messages]
+
+
 def test_several_gpus_have_programs_and_memory_of_their_own(machine: Machine) -> None:
     fake = machine(2)
     with pytest.raises(DeviceUnavailable, match="CUDA:2: this machine has CUDA, CUDA:1"):
@@ -94,6 +216,7 @@ def test_several_gpus_have_programs_and_memory_of_their_own(machine: Machine) ->
     np.testing.assert_allclose((both * 2).sum(0).numpy(), (A * 2).sum(0), rtol=1e-5)
     assert Device["CUDA:1"].target.name == "CUDA:1" and Device["CUDA"].target.cpu == "sm_87"
     assert Device["CUDA"].allocator is not Device["CUDA:1"].allocator
+    assert sorted(fake.loaded_on) == [0, 1]  # a kernel runs on the GPU that loaded it
     assert fake.calls.count("cuDevicePrimaryCtxRetain") == 2
 
 
@@ -139,10 +262,118 @@ def test_a_launch_that_fails_names_kernel_and_status(machine: Machine) -> None:
     fake = machine()
     fake.launch_status = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
     with pytest.raises(
-        CUDAError, match=r"CUDAProgram\('\w+'\): cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS \(the words"
+        CUDAError, match=r"^the kernel \w+: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS \(the words of 700\)$"
     ):
         (Tensor(A, device="CUDA") * 3).numpy()
-    assert fake.calls[-1] == "cuGetErrorString" or "cuStreamSynchronize" in fake.calls[-3:]
+    assert fake.calls[-1] == "cuGetErrorString"
+
+
+def test_kernels_are_launched_and_the_host_waits_where_it_reads(machine: Machine) -> None:
+    fake = machine()
+    a = (Tensor(A, device="LLVM") + 1).to("CUDA").realize()
+    before = fake.calls.count("cuStreamSynchronize")
+    b = (a * 2).realize()
+    c = (b + 1).realize()
+    assert fake.calls.count("cuLaunchKernel") == len(fake.streams[0]) == 2
+    assert fake.calls.count("cuStreamSynchronize") == before
+    np.testing.assert_array_equal(c.numpy(), (A + 1) * 2 + 1)
+    assert fake.calls.count("cuStreamSynchronize") == before + 1 and not fake.streams[0]
+    np.testing.assert_array_equal(b.numpy(), (A + 1) * 2)  # it was waited for with the other
+    assert fake.calls.count("cuStreamSynchronize") == before + 1
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x.numpy(),
+        lambda x: x.to("LLVM").numpy(),
+        lambda x: np.array(x.tolist(), np.float32),
+        lambda x: np.frombuffer(x.data(), np.float32).reshape(x.shape),
+        lambda x: np.frombuffer(x.lazydata.base.buffer.copyout(), np.float32).reshape(x.shape),
+        lambda x: (Device["CUDA"].synchronize(), x)[1].numpy(),
+    ],
+    ids=["numpy", "to", "tolist", "data", "copyout", "synchronize"],
+)
+def test_every_way_to_the_values_waits(machine: Machine, read: Callable[[Tensor], np.ndarray]) -> None:
+    fake = machine()
+    x = ((Tensor(A, device="LLVM") + 1).to("CUDA").realize() * 2).realize()
+    assert fake.streams[0]
+    np.testing.assert_array_equal(read(x), (A + 1) * 2)
+
+
+def test_memory_that_a_launch_uses_is_not_written_by_the_host_before(machine: Machine) -> None:
+    """It is free once its tensor is gone: for kernels at once, for the host when the kernels before have ended."""
+    fake = machine()
+    a = (Tensor(A, device="LLVM") + 1).to("CUDA").realize()
+    address = a.lazydata.base.buffer.address
+    b = (a * 2).realize()
+    del a
+    reused = Buffer("CUDA", A.size, dtypes.float32).allocate()
+    assert reused.address == address and fake.streams[0]
+    reused.copyin(np.zeros_like(A))
+    np.testing.assert_array_equal(b.numpy(), (A + 1) * 2)
+    c = (b + 1).realize()
+    del b, reused
+    d = (c * 3).realize()  # a kernel into the memory of one that may still run: the stream keeps their order
+    del c
+    Device["CUDA"].allocator.empty_cache()  # the stand-in refuses to free what is in use
+    np.testing.assert_array_equal(d.numpy(), ((A + 1) * 2 + 1) * 3)
+
+
+def test_arrays_of_numpys_are_as_they_were_when_the_kernel_was_launched(machine: Machine) -> None:
+    machine()
+    mine = A.copy()
+    b = (Tensor(mine, device="CUDA") * 2).realize()
+    mine[:] = 0
+    np.testing.assert_array_equal(b.numpy(), A * 2)
+
+
+def test_an_error_that_comes_later_names_the_kernels(machine: Machine) -> None:
+    fake = machine()
+    a = (Tensor(A, device="LLVM") + 1).to("CUDA").realize()
+    b = (a * 2).realize()
+    fake.late_status = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+    names = r"the kernel \w+: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS \(the words of 700\); what the GPU holds"
+    with pytest.raises(CUDAError, match=names + r" is lost: start the process again; DEBUG=2 runs kernel by kernel"):
+        b.numpy()
+    fake.late_status = OK
+    Device["CUDA"].synchronize()
+    c = [(a * number).realize() for number in range(3, 15)]
+    fake.late_status = CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+    with pytest.raises(CUDAError, match=r"^one of 12 kernels that were launched together, the last (\w+, ){7}\w+: "):
+        c[0].numpy()
+
+
+def test_where_the_host_must_not_look_meanwhile_each_launch_is_waited_for(machine: Machine) -> None:
+    fake = machine()
+    fake.is_concurrent = False
+    a = (Tensor(A, device="LLVM") + 1).to("CUDA").realize()
+    b = (a * 2).realize()
+    assert not fake.streams[0] and fake.calls.count("cuStreamSynchronize") == fake.calls.count("cuLaunchKernel") == 1
+    np.testing.assert_array_equal(b.numpy(), (A + 1) * 2)
+
+
+def test_a_kernel_on_another_gpu_waits_for_the_one_that_fills_its_memory(machine: Machine) -> None:
+    fake = machine(2)
+    first = ((Tensor(A, device="LLVM") + 1).to("CUDA").realize() * 2).realize()
+    buffer = first.lazydata.base.buffer
+    lent = Tensor._wrap(LazyBuffer.from_buffer(Buffer("CUDA:1", buffer.size, buffer.dtype, buffer.memory), A.shape))
+    second = (lent + 1).realize()
+    assert not fake.streams[0] and fake.streams[1]
+    np.testing.assert_array_equal(second.numpy(), (A + 1) * 2 + 1)
+
+
+def test_a_search_measures_by_the_gpus_clock(machine: Machine) -> None:
+    machine()
+    (item,) = create_schedule([(Tensor(A, device="CUDA").realize() * 2).lazydata])
+    assert item.ast is not None
+    kernel = hand_coded(Kernel.of(item.ast, Device["CUDA"].target))
+    runner = compile_optimised("CUDA", kernel)
+    bench = Workbench()
+    bench.prepare("CUDA", kernel.original)
+    run = bench.run_of(runner)
+    assert [sample(run, calls)[0] for calls in (1, 4)] == [0.25e-3, 0.25e-3]
+    assert bench.samples(runner, runner, 3)[:2] == [0.25e-3, 0.25e-3]
 
 
 def test_the_flag_chooses_it(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +411,8 @@ def test_the_fake_is_like_the_package() -> None:
     for module, name in functions(FakeCUDA()):
         ours = list(inspect.signature(getattr(FakeCUDA, name)).parameters)[1:]
         assert ours == list(inspect.signature(getattr(modules[module], name)).parameters), name
+    fields = modules["driver"].CUDA_KERNEL_NODE_PARAMS()
+    assert set(CUDA_KERNEL_NODE_PARAMS.__slots__) <= set(dir(fields))
     for one in ENUMS:
         real = getattr(modules["nvrtc" if one.__name__ == "nvrtcResult" else "driver"], one.__name__)
         assert {member.name: member.value for member in one} == {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from tests.support.kernels import compile_all
 from tinyexplore import Context, Tensor
 from tinyexplore.device import Buffer, Device, DeviceUnavailable
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.engine import schedule
+from tinyexplore.engine import ExecItem, schedule
 from tinyexplore.execute.runner import Runner
 from tinyexplore.runtime.opencl import SHARES_PER_THREAD
 from tinyexplore.target import machine
@@ -139,3 +140,23 @@ def test_integers_wrap_as_a_compiler_of_c_may_not_know(name: str) -> None:
             np.testing.assert_array_equal((abs(t) % 9).numpy(), np.abs(x) % 9)
             np.testing.assert_array_equal((t + 1 > t).numpy(), x + dtype(1) > x)
             np.testing.assert_array_equal((t * t < 0).numpy(), x * x < 0)
+
+
+def test_kernels_are_timed_by_the_devices_clock() -> None:
+    """Seconds of the kernel alone: fewer than the host counts around it, and more where there is more to do."""
+    if "GPU" not in GPUS:
+        pytest.skip("GPU: no OpenCL driver on this machine")
+    told = []
+    for size in (32, 256):
+        x = Tensor(np.ones((size, size), np.float32), device="GPU").contiguous().realize()
+        (item,) = schedule([(x @ x).lazydata])
+        (runner,) = compile_all([item])
+        ready = ExecItem(item, runner, None, item.buffers)
+        (ready.execute(), ready.measure(1))  # bound, and the memory touched
+        began = time.perf_counter()
+        least = min(ready.measure(3))
+        assert 0 < least < time.perf_counter() - began
+        told.append(least)
+        bound: Any = ready.bound
+        assert isinstance(bound.timed(), float)
+    assert told[1] > told[0]

@@ -31,7 +31,7 @@ from tinyexplore.explore.model import (
     Trace,
     Weighed,
 )
-from tinyexplore.explore.recording.describe import search_text
+from tinyexplore.explore.recording.describe import launches_text, search_text
 from tinyexplore.explore.recording.drafts import ChoiceDraft, KernelDraft, StageDraft, opt_text
 from tinyexplore.explore.recording.held import Held, buffer_key, roots_of
 from tinyexplore.explore.recording.names import assigned_names
@@ -47,6 +47,7 @@ from tinyexplore.trace import (
     Derived,
     Freed,
     KnownAlready,
+    Launches,
     Measured,
     OptApplied,
     OptRejected,
@@ -163,6 +164,7 @@ class Builder(Tables):
             StoodIn: self._stood_in,
             KnownAlready: self._known_already,
             Planned: self._planned,
+            Launches: lambda event: self.messages.append(Message("note", launches_text(event), None)),
             Allocated: self._allocated,
             Freed: self._freed,
         }

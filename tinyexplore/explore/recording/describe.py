@@ -15,7 +15,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore.figures import count_text
 from tinyexplore.explore.recording.expression import MAX_EXPRESSION, Printer, dtype_text, expr_text, number_text
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Searched, SourceLine
+from tinyexplore.trace import Launches, Searched, SourceLine
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
 
 
@@ -210,6 +210,14 @@ def search_text(outcome: Searched) -> str:
     """What came of a search: the kernel by the name it has from then on, its time before and after, the outcome."""
     times = f"{outcome.before_seconds * 1e6:.1f} µs → {outcome.after_seconds * 1e6:.1f} µs, "
     return f"{outcome.after.name}: {times if isfinite(outcome.after_seconds) else ''}{outcome.reason}"
+
+
+def launches_text(launches: Launches) -> str:
+    """What of a replay is launched together, and what is not."""
+    kernels = " and ".join(map(str, launches.sizes))
+    by = "one call" if len(launches.sizes) == 1 else f"{len(launches.sizes)} calls"
+    apart = f"; apart: {', '.join(launches.apart)}" if launches.apart else ""
+    return f"a replay launches {kernels} kernels at once, by {by} of the driver{apart}"
 
 
 def uops_listing(uops: Sequence[UOp]) -> tuple[SourceLine, ...]:

@@ -1,0 +1,76 @@
+"""Neighbouring kernels of a replay that a device launches by one call of its driver (a CUDA graph)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from tinyexplore.device import Device, DeviceGraph, Graphs
+from tinyexplore.execute.execitem import ExecItem
+from tinyexplore.trace import Launches, active_recorder
+
+
+class GraphLaunch:
+    """`items`, kernels of one device, in their order. The graph is made by the first call, and told of other arguments
+    by those that follow; a call that it cannot do goes kernel by kernel, and the first of these says why."""
+
+    def __init__(self, items: Sequence[ExecItem], graphs: Graphs) -> None:
+        self.items, self.graphs = items, graphs
+        self.graph: DeviceGraph | None = None
+        self.refusal = ""  # of the last call
+
+    def __call__(self) -> None:
+        kernels = [item.bind() for item in self.items]
+        refusal = self.graphs.refusal(kernels)
+        if refusal and not self.refusal:
+            warnings.warn(f"{len(kernels)} kernels of a replay are launched one by one: {refusal}", stacklevel=2)
+        self.refusal = refusal
+        if refusal:
+            for item in self.items:
+                item.execute()
+            return
+        if self.graph is None:
+            self.graph = self.graphs.make(kernels)
+        self.graph.launch(kernels)
+
+
+def in_graphs(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
+    """Functions that do `items` in their order: two and more kernels side by side of a device with graphs are one."""
+    steps: list[Callable[[], None]] = []
+    for device, neighbours in groupby(items, key=_device_with_graphs):
+        together = list(neighbours)
+        graphs = None if device is None else Device[device].graphs
+        if graphs is not None and len(together) > 1:
+            steps.append(GraphLaunch(together, graphs))
+        else:
+            steps += [item.execute for item in together]
+    return steps
+
+
+def tell_launches(items: Sequence[ExecItem]) -> None:
+    """Where somebody listens: which of `items` are launched together, and which not, of devices with graphs."""
+    recorder = active_recorder()
+    if recorder is None:
+        return
+    sizes: list[int] = []
+    apart: list[str] = []
+    for device, neighbours in groupby(items, key=_device_with_graphs):
+        together = list(neighbours)
+        if device is None:
+            pairs = [item.buffers for item in together if item.runner is None]
+            apart += [f"copy: the host does it, from {source.device} to {to.device}" for to, source in pairs]
+        elif len(together) > 1:
+            sizes.append(len(together))
+        else:
+            apart += [f"{item.runner.spec.name}: it has no neighbour" for item in together if item.runner is not None]
+    if sizes:
+        recorder.record(Launches(tuple(sizes), tuple(apart)))
+
+
+def _device_with_graphs(item: ExecItem) -> str | None:
+    name = item.item.device
+    return name if item.runner is not None and Device[name].graphs is not None else None
+
+
+__all__ = ["GraphLaunch", "in_graphs", "tell_launches"]

@@ -1,0 +1,118 @@
+"""CUDA graphs: kernels in their order, made once, and launched by one call of the driver."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+if TYPE_CHECKING:
+    from tinyexplore.runtime.cuda import CUDA, BoundKernel
+
+
+class KernelGraph:
+    """`kernels`, one after the other. Each may be exchanged for the same kernel with other arguments, also for another
+    grid: a node is told, and the graph stays."""
+
+    def __init__(self, kernels: Sequence[BoundKernel]) -> None:
+        self.cuda = cuda = kernels[0].cuda
+        driver = cuda.driver
+        cuda.enter()
+        _destroy_unused(cuda)
+        self._handles = _Handles()
+        kept = _Gone(self._handles, _unused.append)
+        kept.cuda, kept.graph, kept.executable = cuda, cuda.do(driver.cuGraphCreate, 0), None
+        _kept.add(kept)
+        self.nodes: list[Any] = []
+        for kernel in kernels:
+            before = self.nodes[-1:]
+            parameters = _parameters(kernel)
+            self.nodes.append(cuda.do(driver.cuGraphAddKernelNode, kept.graph, before, len(before), parameters))
+        kept.executable = self.executable = cuda.do(driver.cuGraphInstantiate, kept.graph, 0)
+        self.kernels: list[BoundKernel | None] = list(kernels)
+        self._collect(kernels)
+
+    def _collect(self, kernels: Sequence[BoundKernel]) -> None:
+        self.blocks = list(dict.fromkeys([block for kernel in kernels for block in kernel.blocks]))
+        self.names = [kernel.program.spec.name for kernel in kernels]
+        self.copying = [kernel for kernel in kernels if kernel.copied]
+
+    def launch(self, kernels: Sequence[BoundKernel]) -> None:
+        """All of them, with the arguments that they have in `kernels`; what the GPU cannot reach is copied before."""
+        cuda, driver = self.cuda, self.cuda.driver
+        changed = [number for number, kernel in enumerate(kernels) if kernel is not self.kernels[number]]
+        if changed:
+            cuda.enter()
+            for number in changed:
+                self.kernels[number] = None  # until the node knows: who is interrupted here tells it again
+                parameters = _parameters(kernels[number])
+                cuda.do(driver.cuGraphExecKernelNodeSetParams, self.executable, self.nodes[number], parameters)
+            self._collect(kernels)
+            for number in changed:
+                self.kernels[number] = kernels[number]
+        for kernel in self.copying:
+            kernel.bring()
+        cuda.launch(self.names, self.blocks, self._enqueue)
+
+    def _enqueue(self) -> None:
+        self.cuda.do(self.cuda.driver.cuGraphLaunch, self.executable, self.cuda.stream)
+
+
+def refusal(kernels: Sequence[BoundKernel]) -> str:
+    """Why these, with the arguments that they have, cannot be one graph; "" where they can."""
+    for kernel in kernels:
+        name = kernel.program.spec.name
+        if 0 in kernel.sizes:
+            return f"{name} has nothing to do for these sizes, and a graph has no kernel without work-items"
+        if any(is_written for _, _, is_written in kernel.copied):
+            return f"{name} writes to memory that the GPU cannot reach (an array of NumPy's): it is copied back at once"
+    return ""
+
+
+def _parameters(kernel: BoundKernel) -> Any:
+    """A kernel with its arguments, which the driver copies from there."""
+    found = kernel.cuda.driver.CUDA_KERNEL_NODE_PARAMS()
+    found.func = kernel.program.function
+    found.gridDimX, found.gridDimY, found.gridDimZ = kernel.sizes[:3]
+    found.blockDimX, found.blockDimY, found.blockDimZ = kernel.sizes[3:]
+    found.sharedMemBytes = 0
+    found.kernelParams = ctypes.addressof(kernel.arguments)
+    return found
+
+
+class _Handles:
+    """Stands for a graph of the driver's, which is destroyed when this is gone."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Gone(ref[_Handles]):
+    """What is left of one."""
+
+    __slots__ = ("cuda", "graph", "executable")
+    cuda: CUDA
+    graph: Any
+    executable: Any
+
+
+_kept: set[_Gone] = set()
+_unused: deque[_Gone] = deque()
+
+
+def _destroy_unused(cuda: CUDA) -> None:
+    """Those of this GPU that nobody will launch again, once they have ended."""
+    for _ in range(len(_unused)):
+        gone = _unused.popleft()
+        if gone.cuda is not cuda:
+            _unused.append(gone)
+            continue
+        _kept.discard(gone)
+        cuda.synchronize()
+        if gone.executable is not None:
+            cuda.do(cuda.driver.cuGraphExecDestroy, gone.executable)
+        cuda.do(cuda.driver.cuGraphDestroy, gone.graph)
+
+
+__all__ = ["KernelGraph", "refusal"]
