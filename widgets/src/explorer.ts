@@ -19,17 +19,13 @@ import { GraphView } from "./views/graph";
 import { PanelTabs } from "./views/paneltabs";
 import { PipelineView } from "./views/pipeline";
 import { chapters } from "./story";
-import type { ShapeData } from "./shapes";
 import type { StepperView } from "./views/stepper";
 import { StoryView } from "./views/story";
-import type { RosettaData } from "./rosetta/view";
-import type { CachesData } from "./views/caches";
-import type { ThroughputData } from "./views/throughput";
-import type { GpuData } from "./views/warps";
 import { type Stop, TourView } from "./views/tour";
 import { beginning } from "./walking";
 
-export interface MountOptions {
+/** Beside what a page keeps of answers, where nobody can be asked. */
+export interface MountOptions extends Partial<Pick<Store, "shapes" | "throughputs" | "rosettas" | "gpus" | "caches">> {
   /** Nodes selected and place shown at first. */
   initial?: { selected?: number[]; cursor?: Partial<Cursor> };
   onSelect?: (nodes: number[]) => void;
@@ -48,16 +44,6 @@ export interface MountOptions {
   tour?: Stop[];
   /** Answers what the trace alone cannot. */
   ask?: Ask;
-  /** The shapes of nodes, where nobody answers. */
-  shapes?: Record<string, ShapeData>;
-  /** The throughputs of loops that were asked for before. */
-  throughputs?: Record<string, ThroughputData>;
-  /** The kernels that were asked for in other languages before. */
-  rosettas?: Record<string, RosettaData>;
-  /** The warps of the kernels of GPUs. */
-  gpus?: Record<string, GpuData>;
-  /** What caches do, of kernels that were asked for. */
-  caches?: Record<string, CachesData>;
   /** Adds to the panel of times. */
   runHere?: Store["runHere"];
   /** The engine in a live page: it answers, and carries out commands. */
