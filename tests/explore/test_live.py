@@ -203,7 +203,8 @@ def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, mon
     assert len(page.encode()) < 10e6
     monkeypatch.setattr(precompiled_module, "_made", lambda *given: pytest.fail("compiled ahead, and not kept"))
     assert view.to_html().find("data-carried") == -1
-    assert page == live_html(view.trace, view._kept, graphs=view.whatif.graphs)  # the same whenever it is made
+    asked_for = view._asked.as_data(view)  # by other tests
+    assert page == live_html(view.trace, view._kept, graphs=view.whatif.graphs, asked=asked_for)  # whenever it is made
 
 
 def test_the_engine_is_packed_without_the_front_end() -> None:

@@ -45,7 +45,7 @@ def opened(browser: Any, file: Path) -> Iterator[Any]:
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto(file.as_uri())
     tab.set_default_timeout(START_MS)
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+    tab.wait_for_selector(".tinyexplore", state="attached")
     yield tab
     context.close()
     assert errors == []
@@ -53,7 +53,7 @@ def opened(browser: Any, file: Path) -> Iterator[Any]:
 
 
 def ready(tab: Any) -> None:
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+    tab.wait_for_selector(".tinyexplore", state="attached")
 
 
 def test_nothing_starts_before_somebody_asks_and_the_first_answer_comes_with_progress(

@@ -19,14 +19,20 @@ _COMMAND = {"cli.py", "__main__.py"}  # and what LLVM alone compiles (.ll)
 _STDLIB, _ENGINE = "python_stdlib.zip", "tinyexplore.zip"
 OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal, processes, files of settings,
     # and what stands in for modules written in C
-    "_pydatetime _pyio antigravity argparse bdb cmd code compileall configparser cProfile doctest ensurepip fileinput "
-    "filecmp ftplib getpass gettext imaplib mailbox mailcap modulefinder multiprocessing netrc nturl2path optparse "
-    "pdb plistlib poplib profile pstats pty py_compile pyclbr pydoc pydoc_data _pyrepl rlcompleter runpy sched shelve "
-    "smtplib socketserver sqlite3 symtable tabnanny this tomllib trace tracemalloc tty turtle unittest wave "
-    "webbrowser wsgiref xmlrpc zipapp zoneinfo".split()
+    "_pydatetime _pyio antigravity argparse bdb cmd code compileall configparser cProfile doctest ensurepip "
+    "fileinput filecmp ftplib getpass gettext imaplib mailbox mailcap modulefinder multiprocessing netrc "
+    "nturl2path optparse pdb plistlib poplib profile pstats pty py_compile pyclbr pydoc pydoc_data _pyrepl "
+    "rlcompleter runpy sched shelve smtplib socketserver sqlite3 symtable tabnanny this tomllib trace tracemalloc "
+    "tty turtle unittest wave webbrowser wsgiref xmlrpc zipapp zoneinfo".split()
 )
-_PARTSOF_NO_USE = ("xml/", "http/server", "http/cookie", "logging/config", "logging/handlers")
-_CODE_PAGES = ("cp", "iso", "mac_", "koi8", "kz1048", "ptcp", "tis_", "hp_", "palmos")
+_PARTS_OF_NO_USE = (
+    *("xml/", "http/server", "http/cookie", "logging/config", "logging/handlers", "ctypes/_aix", "ctypes/macholib"),
+    *("ctypes/wintypes", "asyncio/__main__", "asyncio/proactor", "asyncio/tools", "asyncio/windows"),
+)
+_CODE_PAGES = (
+    *("cp", "iso", "mac_", "koi8", "kz1048", "ptcp", "tis_", "hp_", "palmos"),
+    *("big5", "euc_", "gb", "hz", "johab", "shift_jis"),
+)
 _NO_TAG = bytes.maketrans(b"<", b",")
 _BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
 
@@ -73,7 +79,7 @@ def _is_of_use(name: str) -> bool:
     top, _, inside = name.partition("/")
     if top == "encodings":
         return not inside.startswith(_CODE_PAGES) or inside == "cp437.py"  # which archives are written in
-    return top.removesuffix(".py") not in OF_NO_USE and not name.startswith(_PARTSOF_NO_USE)
+    return top.removesuffix(".py") not in OF_NO_USE and not name.startswith(_PARTS_OF_NO_USE)
 
 
 def block(name: str, data: bytes) -> str:
