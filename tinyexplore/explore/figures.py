@@ -13,6 +13,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from math import floor, log10
 from typing import Literal
 
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.model import KernelInfo, Run, Stage, Trace
 
 Place = Literal["python", "lazy", "kernels", "passes", "uops", "code", "run"]
@@ -270,8 +271,3 @@ def figures_text(value: float) -> str:
 
 def _rounded(value: float, places: int) -> Decimal:
     return Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
-
-
-def count_text(number: int, one: str, many: str = "") -> str:
-    """ "1 node", "2,001 nodes"."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.dtype import DType, PtrDType
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.program import global_buffers
 from tinyexplore.uop import Ops, UOp

@@ -19,6 +19,7 @@ from weakref import ref
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
 from tinyexplore.explore.byhand.asked import Asked, ByHand
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.kept import Kept, kept_kernels, limit_of
 from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
@@ -138,8 +139,6 @@ class Explorer(WhatIfDoor, ByHand):
             text += "first used it; .realize() such tensors before, to leave them out"
             self._notes.append(("note", text, None))
         if recorder.left_out:
-            from tinyexplore.explore.figures import count_text
-
             first = f"the first {count_text(recorder.ran, 'kernel')}; {recorder.left_out:,} more ran that are not here"
             self._notes.append(
                 ("warning", first + ": capture one step of the program, or keep more with kernels=…", None)

@@ -1,0 +1,11 @@
+"""Numbers of things in words, for whoever must not load a trace's model to say them."""
+
+from __future__ import annotations
+
+
+def count_text(number: int, one: str, many: str = "") -> str:
+    """ "1 node", "2,001 nodes"."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+__all__ = ["count_text"]
