@@ -12,7 +12,8 @@ from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore, nn
 from tinyexplore.explore import Explorer, Trace
-from tinyexplore.explore.figures import count_text, duration_text
+from tinyexplore.explore.counted import count_text
+from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.modules import Module
 from tinyexplore.nn.optim import SGD
 

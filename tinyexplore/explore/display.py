@@ -14,7 +14,7 @@ from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.pictures.highlight import lines_html
 from tinyexplore.explore.pictures.svg import graph_svg
 from tinyexplore.explore.recording.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing

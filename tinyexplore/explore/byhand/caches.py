@@ -14,7 +14,7 @@ from typing import Any
 
 from tinyexplore.explore.byhand.lru import GROUPS, Cache, caches_of, simulator
 from tinyexplore.explore.byhand.streams import AddressStream, Touch, has_numpy
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp

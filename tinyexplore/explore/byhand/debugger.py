@@ -15,7 +15,7 @@ from typing import Any
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.byhand.conditions import Condition, lanes_of, read_condition
 from tinyexplore.explore.byhand.stepping import Event, SteppingProgram, element_view
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.recording.describe import operand_name, uops_listing
 from tinyexplore.renderer.program import global_buffers, variable_arguments
 from tinyexplore.trace import SourceLine

@@ -14,7 +14,7 @@ from typing import Any
 from tinyexplore.explore.byhand.gpu_picture import gpu_svg
 from tinyexplore.explore.byhand.occupancy import Occupancy, occupancy, shared_memory
 from tinyexplore.explore.byhand.warps import DataDependent, Request, Warps, loops_around
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.recording.describe import operand_name, uops_listing
 from tinyexplore.target import GPU, GPUS

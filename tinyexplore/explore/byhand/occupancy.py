@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.renderer.program import is_shared
 from tinyexplore.target import GPU
 from tinyexplore.uop import Ops, UOp

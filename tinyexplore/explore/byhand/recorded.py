@@ -9,7 +9,7 @@ from typing import Any
 from tinyexplore.explore.byhand.answers import row_width, row_widths
 from tinyexplore.explore.byhand.debugger import Debugger, value_text
 from tinyexplore.explore.byhand.debugging import MADE_UP, debugger_of
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.model import (
     Message,

@@ -19,7 +19,7 @@ from typing import Any
 
 from tinyexplore.explore.byhand.throughput_picture import throughput_svg
 from tinyexplore.explore.comparing.instructions import instructions_of
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util.config import getenv

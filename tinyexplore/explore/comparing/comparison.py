@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 from tinyexplore.explore.comparing.difference import StagePair, TraceDiff, diff
 from tinyexplore.explore.comparing.noise import Times, compare_times
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.model import KernelInfo, Node, Program, Run, Trace
 from tinyexplore.util import toposort
 

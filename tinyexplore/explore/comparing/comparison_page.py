@@ -23,7 +23,8 @@ from tinyexplore.explore.comparing.comparison import (
     change_words,
     first_words,
 )
-from tinyexplore.explore.figures import LANGUAGE_NAMES, argument_text, count_text
+from tinyexplore.explore.counted import count_text
+from tinyexplore.explore.figures import LANGUAGE_NAMES, argument_text
 from tinyexplore.explore.model import KernelInfo, Node, Stage, Trace
 from tinyexplore.explore.pictures.graphs import reachable
 from tinyexplore.explore.pictures.highlight import lines_html, style_sheet

@@ -11,7 +11,8 @@ from typing import Any
 from tinyexplore.device import Device
 from tinyexplore.explore.comparing.difference import diff
 from tinyexplore.explore.comparing.instructions import Instructions, instructions_of
-from tinyexplore.explore.figures import count_text, duration_text
+from tinyexplore.explore.counted import count_text
+from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.model import KernelInfo, Trace
 from tinyexplore.explore.session import explore
 from tinyexplore.target import Target, choice_of

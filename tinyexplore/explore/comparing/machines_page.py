@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from tinyexplore.explore.comparing.machines import FACTS, ForMachine, Machines, Row, time_words, vectors_words
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.pictures.highlight import lines_html, style_sheet
 from tinyexplore.explore.pictures.picture import COLOURS, document, shortened, text
 

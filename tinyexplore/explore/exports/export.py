@@ -9,7 +9,8 @@ from html import escape
 from typing import Any
 
 from tinyexplore.explore.codec import trace_to_bytes
-from tinyexplore.explore.figures import call_text, count_text, figures, figures_text, span_text
+from tinyexplore.explore.counted import count_text
+from tinyexplore.explore.figures import call_text, figures, figures_text, span_text
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.shapes.of_trace import shapes_data
 

@@ -9,7 +9,7 @@ import ast
 import re
 from pathlib import Path
 
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.model import KernelInfo, Node, Program, Trace
 from tinyexplore.renderer import Effort
 from tinyexplore.util import toposort

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tinyexplore.explore.figures import count_text, figures_text
+from tinyexplore.explore.counted import count_text
+from tinyexplore.explore.figures import figures_text
 from tinyexplore.explore.model import Ceiling, KernelInfo, Trace
 from tinyexplore.explore.pictures.picture import KERNEL_HUES, document, kernel_colour, shortened, text
 from tinyexplore.explore.pictures.roofline import LEFT, PLOT_HEIGHT, PLOT_WIDTH, TOP, Scale, axes, ceiling_lines

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tinyexplore.explore.figures import count_text, duration_text
+from tinyexplore.explore.counted import count_text
+from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.model import Program, Stage, Trace
 from tinyexplore.explore.pictures.picture import COLOURS, KERNEL_HUES, document, kernel_colour, shortened, text
 from tinyexplore.explore.recording.spans import Mark, marks

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tinyexplore.explore.figures import Figure, count_text, duration_text, figures, summary
+from tinyexplore.explore.counted import count_text
+from tinyexplore.explore.figures import Figure, duration_text, figures, summary
 from tinyexplore.explore.model import KernelInfo, Trace
 from tinyexplore.explore.pictures.graphs import DrawnGraph, DrawnNode, drawn_graph, reachable, roots_of_stage
 from tinyexplore.explore.pictures.layout import Box, Layout, Point, RoutedEdge, layout

@@ -9,8 +9,9 @@ import math
 from dataclasses import dataclass
 from html import escape
 
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.exports.timeline import Span, Timeline, timeline
-from tinyexplore.explore.figures import count_text, duration_text
+from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.model import Trace
 from tinyexplore.explore.pictures.picture import COLOURS, KERNEL_HUES, document, kernel_colour, text
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.model import Branch, KernelInfo, Trace
 from tinyexplore.explore.playground.checking import CheckedFiring, check_firings
 from tinyexplore.explore.playground.matches import Place, Places, matches_of

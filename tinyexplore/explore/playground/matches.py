@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.model import Stage, Trace
 from tinyexplore.explore.pictures.graphs import reachable
 from tinyexplore.explore.playground.equivalence import Verdict

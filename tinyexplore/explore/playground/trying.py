@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from tinyexplore.codegen import PASSES, Pass, lower
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.model import KernelVariant, RuleFiring
 from tinyexplore.explore.playground.checking import tolerance_of
 from tinyexplore.explore.playground.equivalence import Verdict, equivalent

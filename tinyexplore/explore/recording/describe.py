@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any
 
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.recording.expression import MAX_EXPRESSION, Printer, dtype_text, expr_text, number_text
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Launches, Searched, SourceLine

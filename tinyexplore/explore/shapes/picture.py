@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.pictures.picture import COLOURS, document, shortened, text
 from tinyexplore.explore.shapes.cells import cells_of, memory_width, memory_window, shown_box
 from tinyexplore.explore.shapes.text import PADDING, planes_of, step_text, view_text, window_text

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.compile.workers import FOLDER, Workers
-from tinyexplore.explore.figures import count_text
+from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
