@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tinyexplore import Tensor, explore
+from tinyexplore.explore.byhand import caches
 from tinyexplore.explore.byhand.answers import ByHandAnswers
 from tinyexplore.explore.session import Explorer
 
@@ -51,3 +52,18 @@ def test_what_the_panel_compared_last_is_what_the_page_shows(view: Explorer) -> 
     ByHandAnswers(view).answer({"ask": "caches", "kernel": 0, "before": ["UPCAST(1, 2)"], "after": []})
     (found,) = kept(view)["caches"].values()
     assert (found["before"]["opts"], found["after"]["opts"]) == (["UPCAST(1, 2)"], [])
+
+
+def test_a_kernel_stands_alone_where_it_takes_too_long_without_opts(view: Explorer, monkeypatch: Any) -> None:
+    view.set_opts(0, ["UPCAST(0, 8)", "VECTOR(1, 4)"])
+    few = view.caches(0, view.branch(0).kernels[0].opts)
+    plain = view.cache_model(0, ())
+    monkeypatch.setattr(caches, "MOST_TOUCHES", plain.stream.most_touches() - 1)
+    view._asked.caches[0] = ((), few.opts)
+    (found,) = kept(view)["caches"].values()
+    assert found["before"] is None and found["after"]["total"] == few.as_data()["total"]
+
+
+def test_opts_are_given_as_text_or_one_by_one(view: Explorer) -> None:
+    one, other = view.set_opts(0, "UPCAST(0, 8), VECTOR(1, 4)"), view.set_opts(0, ["UPCAST(0, 8)", "VECTOR(1, 4)"])
+    assert one == other and other.kernels[0].opts == ("UPCAST(0, 8)", "VECTOR(1, 4)")

@@ -44,8 +44,6 @@ class Asked:
 
     def as_data(self, explorer: ByHand) -> dict[str, dict[str, Any]]:
         """By the panel's name, then by kernel ("0"), or kernel and branch ("0:3")."""
-        from tinyexplore.explore.byhand.answers import caches_data
-
         loops = {
             str(kernel) if branch is None else f"{kernel}:{branch}": one.as_data()
             for (kernel, branch), one in self.throughputs.items()
@@ -54,7 +52,7 @@ class Asked:
             "throughputs": loops,
             "rosettas": {str(kernel): one.as_data() for kernel, one in self.rosettas.items()},
             "gpus": {str(kernel): one.as_data() for kernel, one in self.gpus.items()},
-            "caches": {str(kernel): caches_data(explorer, kernel, *opts) for kernel, opts in self.caches.items()},
+            "caches": {str(kernel): _compared(explorer, kernel, *opts) for kernel, opts in self.caches.items()},
         }
 
 
@@ -225,6 +223,17 @@ class ByHand:
         if branch.edited is not None:  # nobody knows the loops of a text
             return assembly, (), None
         return assembly, lowered(kept.make_kernel(), variant.opts)[1], variant.median_us
+
+
+def _compared(explorer: ByHand, kernel: int, before: Opts, after: Opts) -> dict[str, Any]:
+    """The caches of a kernel before and after; after alone where what was before takes too long to model."""
+    from tinyexplore.explore.byhand.answers import caches_data
+    from tinyexplore.explore.byhand.caches import TooLong
+
+    try:
+        return caches_data(explorer, kernel, before, after)
+    except TooLong:
+        return caches_data(explorer, kernel, after, after)
 
 
 def _assembly(kept: Kept, lines: Sequence[str]) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.playground.door import Playground
     from tinyexplore.explore.whatif.branches import WhatIf
     from tinyexplore.explore.whatif.place import Command
+    from tinyexplore.kernel import Opt
 
 
 class WhatIfDoor:
@@ -65,11 +67,12 @@ class WhatIfDoor:
 
         return self.do(UndoOpt(_number(kernel)))
 
-    def set_opts(self, kernel: KernelInfo | int, opts: str = "") -> Branch:
-        """With exactly these opts: `view.set_opts(0, "UPCAST(0, 4), VECTOR(1, 16)")`; none, to begin anew."""
+    def set_opts(self, kernel: KernelInfo | int, opts: str | Iterable[Opt | str] = "") -> Branch:
+        """With exactly these opts: `view.set_opts(0, "UPCAST(0, 4), VECTOR(1, 16)")`, or a list of such; none, to begin
+        anew."""
         from tinyexplore.explore.whatif.commands import SetOpts
 
-        return self.do(SetOpts(_number(kernel), opts))
+        return self.do(SetOpts(_number(kernel), opts if isinstance(opts, str) else ", ".join(map(str, opts))))
 
     def hand_code(self, kernel: KernelInfo | int = 0) -> Branch:
         """With the opts that the heuristics choose."""
