@@ -32,10 +32,11 @@ def page(browser: Any, view: Explorer, tmp_path_factory: pytest.TempPathFactory)
     """The live page of a capture, from a file, where nothing can be fetched; the tests share its Python."""
     file = tmp_path_factory.mktemp("live") / "page.html"
     view.to_html(file, live=True)
-    yield from opened(browser, file)
+    yield from opened(browser, file, shows=".tinyexplore")
 
 
-def opened(browser: Any, file: Path) -> Iterator[Any]:
+def opened(browser: Any, file: Path, shows: str = "body") -> Iterator[Any]:
+    """A page in a browser without a network, once it has what `shows` selects."""
     errors: list[str] = []
     asked: list[str] = []
     context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
@@ -45,7 +46,7 @@ def opened(browser: Any, file: Path) -> Iterator[Any]:
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto(file.as_uri())
     tab.set_default_timeout(START_MS)
-    tab.wait_for_selector(".tinyexplore", state="attached")
+    tab.wait_for_selector(shows, state="attached")
     yield tab
     context.close()
     assert errors == []
