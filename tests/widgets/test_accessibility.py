@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support import axe
 from tests.support.panels import open_panel
 from tests.widgets.sample_traces import big_trace, unrolled_trace
 from tests.widgets.test_browser import TRACE, Open
 from tests.widgets.test_browser import open_page as open_page  # the fixture
 from tinyexplore.explore import Explorer
 
-AXE = Path(__file__).resolve().parents[2] / "widgets" / "node_modules" / "axe-core" / "axe.min.js"
 PANELS = (
     "rewrites",
     "kernels",
@@ -31,30 +30,14 @@ PANELS = (
     "warps",
     "glossary",
 )
-GRAVE = ("serious", "critical")
 
 pytestmark = pytest.mark.browser
 
 
-@cache
-def axe() -> str:
-    return AXE.read_text(encoding="utf-8")
-
-
 def findings(tab: Any) -> list[str]:
-    """What axe-core calls serious or critical, each with the first places."""
+    """The grave ones in the whole explorer."""
     tab.wait_for_timeout(450)  # flashes and what enters are over
-    if not tab.evaluate("'axe' in window"):
-        tab.evaluate(axe())
-    found = tab.evaluate("() => axe.run(document.querySelector('.tinyexplore'), {resultTypes: ['violations']})")
-    grave = [one for one in found["violations"] if one["impact"] in GRAVE]
-    return [
-        f"{one['impact']} {one['id']} × {len(one['nodes'])}: "
-        + "; ".join(
-            f"{node['target'][-1]} ({node['failureSummary'].splitlines()[-1].strip()})" for node in one["nodes"][:4]
-        )
-        for one in grave
-    ]
+    return axe.findings(tab)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

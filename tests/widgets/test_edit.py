@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.widgets.test_tuner import AXE, at_hand, live
+from tests.support.axe import findings
+from tests.widgets.test_tuner import at_hand, live
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 
@@ -108,11 +109,7 @@ def test_the_editor_can_be_read_by_everybody(live: Callable[..., Any], scheme: s
     text = open_editor(tab, "C")
     run(tab, text + "floaty x;\n")
     tab.wait_for_selector(".edit-message")
-    tab.evaluate(AXE.read_text(encoding="utf-8"))
-    found = tab.evaluate(
-        "async () => (await axe.run('.tuner-code')).violations.map((one) => `${one.id}: ${one.nodes[0].html}`)"
-    )
-    assert found == []
+    assert findings(tab, ".tuner-code", impacts=None) == []
 
 
 def test_a_page_shows_what_was_edited_and_says_what_it_cannot(browser: Any, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.widgets.test_tuner import AXE, BUNDLE, MODEL, traits_of
+from tests.support.axe import findings
+from tests.widgets.test_tuner import BUNDLE, MODEL, traits_of
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 
@@ -151,8 +152,6 @@ def test_a_page_walks_what_was_recorded(
     tab.click(f'.fusion-edge[data-edge^="{other}-"]')
     assert tab.is_disabled('.fusion-tools button:has-text("Cut")')  # and this one is not
     tab.screenshot(path=screenshots / f"fusion_{width}_{scheme}.png")
-    tab.add_script_tag(path=str(AXE))
-    found = tab.evaluate("async () => (await axe.run('.fusion')).violations")
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    assert findings(tab, ".fusion") == []
     assert errors == []
     tab.close()

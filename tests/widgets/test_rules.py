@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.axe import findings
 from tests.support.pages import wait_until
 from tests.widgets.test_tuner import BUNDLE, traits_of
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer, playground
 from tinyexplore.explore.playground import UOp, check_firings, var
 from tinyexplore.uop import Rule
-
-AXE = (Path(__file__).parents[2] / "widgets/node_modules/axe-core/axe.min.js").resolve()
 
 # as in the tuner's test, and the replies to questions come back as messages
 MODEL = """async ([text, traits]) => {
@@ -165,11 +164,7 @@ def test_the_panel_is_without_grave_findings(live: Callable[..., Any], scheme: s
     view.playground.insert("careless", "simplify", 0)
     tab = live(view, scheme=scheme)
     tab.wait_for_selector(".rules-place")
-    tab.add_script_tag(path=str(AXE))
-    found = tab.evaluate("async () => (await axe.run('.rules')).violations")
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], [
-        (n["html"], n["failureSummary"]) for one in found for n in one["nodes"]
-    ]
+    assert findings(tab, ".rules") == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -193,11 +188,7 @@ def test_a_branch_is_stepped_through_with_the_counterexample_at_its_step(
     )
     assert tab.evaluate("document.querySelectorAll('.row.wrong').length") >= 1
     tab.screenshot(path=screenshots / f"firing_check_{scheme}.png")
-    tab.add_script_tag(path=str(AXE))
-    found = tab.evaluate("async () => (await axe.run('.stepper')).violations")
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], [
-        (n["html"], n["failureSummary"]) for one in found for n in one["nodes"]
-    ]
+    assert findings(tab, ".stepper") == []
     tab.click('header button:has-text("Back")')
     tab.wait_for_selector(".rules-branch", state="visible")
     assert tab.locator(".tinyexplore").count() == 1

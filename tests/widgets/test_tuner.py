@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.axe import findings
 from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tinyexplore import Tensor, explore
@@ -23,7 +24,6 @@ from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Measured, Searching, active_recorder
 
 ROOT = Path(__file__).parents[2]
-AXE = (ROOT / "widgets/node_modules/axe-core/axe.min.js").resolve()
 BUNDLE = ROOT / "tinyexplore/static/explorer.js"
 
 # anywidget's model over the traits of the Python widget: what is sent is answered with all that changed
@@ -226,11 +226,7 @@ def test_it_is_accessible_and_nothing_is_wider_than_its_place(
     view = product()
     view.whatif.begin(0)
     tab = live(view, width=width, scheme=scheme)
-    tab.add_script_tag(path=AXE)
-    found = tab.evaluate(
-        "axe.run('.tuner').then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))"
-    )
-    assert found == []
+    assert findings(tab, ".tuner", impacts=None) == []
     assert tab.evaluate("document.querySelector('.tuner').scrollWidth <= document.querySelector('.tuner').clientWidth")
     smallest = tab.evaluate(
         "Math.min(...[...document.querySelectorAll('.tuner *')].filter((e) => e.textContent && e.clientWidth > 0)"
