@@ -77,6 +77,11 @@ def test_a_reader_cuts_joins_undoes_and_leaves_it_to_the_scheduler(live: Callabl
     tab.wait_for_selector(f'.fusion .tuner-row[aria-selected="true"]:has-text("cut EXP #{exp}")')
     assert frames(tab) == 2
     assert view.fusion.branch().schedule.cut == (exp,)
+    zoom = tab.evaluate("document.querySelector('.fusion-graph .world').getCTM().a")
+    box = tab.locator(".fusion-graph .boxes .box", has_text="EXP").bounding_box()
+    canvas = tab.locator(".fusion-graph .canvas").bounding_box()
+    assert zoom >= 1, "the graph opens where its words can be read"
+    assert canvas["y"] <= box["y"] and box["y"] + box["height"] <= canvas["y"] + canvas["height"], "at the cut"
     assert "you cut here" in tab.inner_text(".fusion-card")
     table = tab.inner_text(".fusion-before")
     assert "as captured" in table and "25.6 kB" in table

@@ -106,7 +106,7 @@ export class FusionView implements View {
     own.add(view);
     replaceChildren(this.canvas, view.element);
     this.graph = { index, store: own, view };
-    view.fit();
+    view.openAt(this.lastEdge ?? (variant === null ? [] : [...variant.cut, ...variant.join].slice(-1)));
   }
 
   private drawBar(at: Branch | null, schedules: number[]): void {
@@ -247,7 +247,7 @@ export class FusionView implements View {
       ["time", baseText(variant), timeText(variant)],
     ];
     const lines = rows.map(([what, before, after]) => h("tr", { class: !isRoot && what !== "time" && before !== after ? "differs" : null }, h("th", { scope: "row" }, what), isRoot ? null : h("td", {}, ...inPieces(before)), h("td", {}, ...inPieces(after))));
-    const head = h("tr", {}, h("th", {}), ...(isRoot ? [] : [h("th", { scope: "col" }, "as captured")]), h("th", { scope: "col" }, isRoot ? "as captured" : "here"));
+    const head = h("tr", {}, h("th", {}), ...(isRoot ? [] : [h("th", { scope: "col", title: "Timed again, turn about with what stands here" }, "as captured")]), h("th", { scope: "col" }, isRoot ? "as captured" : "here"));
     const { kept, vanished, appeared } = changes(root.kernels, variant.kernels);
     const numbers = numbersOf(root, variant, this.store.index.trace.kernels.length);
     const numberOf = (kernel: FusedKernel): number | null => (variant.kernels.includes(kernel) ? numbers[variant.kernels.indexOf(kernel)] : kernel.kernel);

@@ -119,6 +119,13 @@ export class GraphView implements View {
     this.camera.fit();
   }
 
+  /** The whole graph where its labels can be read so, else the part around one of `nodes` or, without any, the beginning. */
+  openAt(nodes: readonly number[]): void {
+    const { boxes } = this.drawn;
+    const around = this.rectangles(boxes.filter(({ node }) => nodes.includes(node)).map(({ id }) => id));
+    this.camera.open(around[0] ?? null, this.rectangles(boxes.map(({ id }) => id)));
+  }
+
   // *** what is drawn ***
 
   /** Draws what the cursor points at, at once or, of a large graph, once it is laid out; then moves the camera. */
