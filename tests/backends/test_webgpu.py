@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -218,3 +220,11 @@ def test_a_missing_package_or_driver_is_said_with_what_would_do(monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "wgpu.backends.wgpu_native.extras", None)
     with pytest.raises(DeviceUnavailable, match="Debian: apt-get install mesa-vulkan-drivers"):
         webgpu.open_webgpu()
+
+
+@has_driver
+def test_drivers_say_nothing_where_nobody_sits_at_the_machine() -> None:
+    asked = "import os; from tinyexplore import Device; Device['WEBGPU']; assert 'XDG_RUNTIME_DIR' not in os.environ"
+    bare = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+    done = subprocess.run([sys.executable, "-c", asked], env=bare, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -7,10 +7,12 @@ for which WGSL has no memory, take a word each there. Calls come one at a time.
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -40,6 +42,20 @@ NO_DRIVER = (
 )
 
 
+@contextmanager
+def _runtime_folder() -> Iterator[None]:
+    """Mesa asks for the folder of a desktop's session while it looks for devices; where there is none, as in a
+    container, it complains on stderr. Then it is any folder, for as long as it looks."""
+    if "XDG_RUNTIME_DIR" in os.environ:
+        yield
+        return
+    os.environ["XDG_RUNTIME_DIR"] = tempfile.gettempdir()
+    try:
+        yield
+    finally:
+        del os.environ["XDG_RUNTIME_DIR"]
+
+
 class WebGPU:
     """A device of wgpu and its queue. `wgpu`: the module."""
 
@@ -53,7 +69,9 @@ class WebGPU:
             from wgpu.backends.wgpu_native.extras import set_instance_extras  # noqa: PLC0415
 
             set_instance_extras(backends=["Primary"])
-        found = [one for one in wgpu.gpu.enumerate_adapters_sync() if one.info["backend_type"] != "OpenGL"]
+        with _runtime_folder():
+            adapters = wgpu.gpu.enumerate_adapters_sync()
+        found = [one for one in adapters if one.info["backend_type"] != "OpenGL"]
         if not found:
             raise DeviceUnavailable(NO_DRIVER)
         adapter = min(found, key=lambda one: [*KINDS, one.info["adapter_type"]].index(one.info["adapter_type"]))

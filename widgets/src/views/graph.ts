@@ -7,14 +7,14 @@ import { type Frame, framedLayout } from "../frames";
 import { fateBetween, fateText, markOf } from "../fusions";
 import type { Layout } from "../layout";
 import { Layouter } from "../layouter";
-import { type DrawnBox, type DrawnGraph, Graphs, countsOf, fold, wordsOf } from "../shown";
+import { type DrawnBox, type DrawnGraph, Graphs, fold, wordsOf } from "../shown";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { Camera, type Rectangle } from "./camera";
 import { Drawing, NOTHING, holds } from "./drawing";
 import { Finder } from "./finder";
 import { Regions } from "./folding";
-import { boxClass, drawFrame, frameTitle, hopChoice, kernelKeys, ownersOf, tooltip } from "./graphwords";
+import { boxClass, countedText, drawFrame, frameTitle, hopChoice, kernelKeys, ownersOf, tooltip } from "./graphwords";
 import { type Direction, neighbourOf } from "./neighbours";
 import { NodeCard } from "./nodecard";
 
@@ -228,15 +228,7 @@ export class GraphView implements View {
   }
 
   private writeStatus(): void {
-    const { boxes, folded } = this.drawn;
-    const { shown, inRegions, hidden, total } = countsOf(this.drawn);
-    const regions = boxes.filter((box) => box.members.length > 1).length;
-    const constants = folded.constants + folded.index;
-    const parts = [`${shown} of ${total} shown`];
-    if (regions > 0) parts.push(`${inRegions} in ${count(regions, "region")}`);
-    if (constants > 0) parts.push(`${constants} folded into labels`);
-    if (folded.views > 0) parts.push(`${count(folded.views, "view")} folded into edges`);
-    if (hidden > 0) parts.push(this.cone === null ? `${hidden} hidden` : `${hidden} outside the cone`);
+    const { hidden } = this.drawn;
     const openRegions = this.regions.openCount;
     const close = (): void => {
       this.regions.close();
@@ -248,7 +240,7 @@ export class GraphView implements View {
     };
     replaceChildren(
       this.status,
-      h("span", {}, parts.join(", ")),
+      h("span", {}, countedText(this.drawn, this.cone !== null)),
       openRegions > 0 ? button(`close ${count(openRegions, "region")}`, "Draw what was opened as one box again", close) : null,
       hidden > 0 && this.cone === null ? button("show all", "Draw every node", () => this.spend(Infinity)) : null,
       this.budget > BUDGET ? button(`at most ${BUDGET}`, "Draw fewer nodes", () => this.spend(BUDGET)) : null,

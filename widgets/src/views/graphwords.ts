@@ -6,7 +6,7 @@ import { callName, count, duration, truncate } from "../format";
 import type { Frame } from "../frames";
 import { KERNEL_HUES, kernelClass, kernelTitle } from "../kernels";
 import type { TraceIndex } from "../provenance";
-import type { DrawnBox, DrawnGraph } from "../shown";
+import { type DrawnBox, type DrawnGraph, countsOf } from "../shown";
 import type { Store } from "../store";
 import { nodeText } from "../tree";
 
@@ -96,6 +96,20 @@ export function kernelKeys(store: Store, drawn: DrawnGraph): HTMLElement[] {
   if (more > 0) keys.push(h("span", { class: "faint" }, `and ${count(more, "kernel")} more`));
   if (kernels.length > KERNEL_HUES) keys.push(h("span", { class: "faint" }, `${KERNEL_HUES} colours, which repeat: the numbers tell kernels apart`));
   return keys;
+}
+
+/** How many nodes are drawn, and where all others are. */
+export function countedText(drawn: DrawnGraph, isCone: boolean): string {
+  const { boxes, folded } = drawn;
+  const { shown, inRegions, hidden, total } = countsOf(drawn);
+  const regions = boxes.filter((box) => box.members.length > 1).length;
+  const constants = folded.constants + folded.index;
+  const parts = [`${shown} of ${total} shown`];
+  if (regions > 0) parts.push(`${inRegions} in ${count(regions, "region")}`);
+  if (constants > 0) parts.push(`${constants} folded into labels`);
+  if (folded.views > 0) parts.push(`${count(folded.views, "view")} folded into edges`);
+  if (hidden > 0) parts.push(isCone ? `${hidden} outside the cone` : `${hidden} hidden`);
+  return parts.join(", ");
 }
 
 /** How many edges away from what is isolated a box may be. */
