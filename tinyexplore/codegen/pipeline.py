@@ -27,6 +27,7 @@ from tinyexplore.codegen.transforms.logistic import fuse_logistic
 from tinyexplore.codegen.transforms.loop_barriers import end_steps_with_barriers
 from tinyexplore.codegen.transforms.loop_fission import split_shared_loops
 from tinyexplore.codegen.transforms.prefetch import prefetch_ahead
+from tinyexplore.codegen.transforms.vector_accesses import access_in_vectors
 from tinyexplore.codegen.transforms.wide_vectors import widen_vectors
 from tinyexplore.codegen.transforms.work_items import place_work_items
 from tinyexplore.kernel import Kernel
@@ -80,6 +81,7 @@ PASSES: tuple[Pass, ...] = (
     Rewrite("narrow comparisons", NARROW_COMPARISONS, REGISTERS_SPEC, REGISTERS_SPEC),
     Rewrite("simplify the rest", ALWAYS, REGISTERS_SPEC, REGISTERS_SPEC),
     Transform("prefetch", prefetch_ahead, REGISTERS_SPEC, REGISTERS_SPEC),
+    Transform("vector accesses", access_in_vectors, REGISTERS_SPEC, REGISTERS_SPEC),
     Transform("linearize", linearize, REGISTERS_SPEC, LINEAR_SPEC),
     Transform("interleave", interleave, LINEAR_SPEC, LINEAR_SPEC),
     Transform("loop barriers", end_steps_with_barriers, LINEAR_SPEC, LINEAR_SPEC),

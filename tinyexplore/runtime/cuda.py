@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 from weakref import ref
 
@@ -26,7 +26,7 @@ from tinyexplore.renderer.program import Launch, ProgramSpec
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.cuda_graph import KernelGraph, refusal
 from tinyexplore.runtime.errors import compile_error
-from tinyexplore.runtime.gpu import gpu_target, no_listings
+from tinyexplore.runtime.gpu import gpu_target, no_listings, starts_amiss, without_vectors
 from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import GPUS, chosen
 
@@ -207,7 +207,15 @@ class CUDAProgram:
         """A function that launches the program on `buffers`; its `timed` waits, and gives the GPU's seconds."""
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
+        reached = [one.address if is_managed(one) else 0 for one in memories]  # 0: is copied to a place of our own
+        if starts_amiss(self.spec, reached):
+            return self.twin.bind(buffers, values)
         return BoundKernel(self, memories, values)
+
+    @cached_property
+    def twin(self) -> CUDAProgram:
+        """The program for buffers that start anywhere."""
+        return self.cuda.compile(without_vectors(self.spec))
 
 
 class BoundKernel:

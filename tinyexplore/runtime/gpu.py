@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tinyexplore.device import DeviceInterface
 from tinyexplore.dtype import dtypes
-from tinyexplore.renderer.gpu import GPURenderer
+from tinyexplore.renderer.gpu import ALIGNMENT, GPURenderer
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import ForeignProgram
@@ -37,6 +39,7 @@ def gpu_target(device: str, gpu: GPU, name: str, chosen: str) -> Target:
         shared_bytes=gpu.shared_bytes,
         group_items=gpu.group_items,
         warp=gpu.warp,
+        access_bytes=gpu.access_bytes,
         lacks=gpu.lacks,
         cores=gpu.cores,
     )
@@ -56,9 +59,19 @@ def text_device(name: str, choice: Choice) -> DeviceInterface:
     return DeviceInterface(name, target, HOST_ALLOCATOR, renderer, compiled, no_listings, refusal)
 
 
+def without_vectors(spec: ProgramSpec) -> ProgramSpec:
+    """The same program for buffers that start anywhere: views of others, and what wraps an array."""
+    return GPURenderer(spec.target, spec.compiler, aligned=False).render(spec.name, spec.uops)
+
+
+def starts_amiss(spec: ProgramSpec, addresses: Sequence[int]) -> bool:
+    """True where a program would load or store vectors that are not aligned."""
+    return any([addresses[place] % ALIGNMENT for place in spec.aligned])
+
+
 def no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
     """The source is all there is to show."""
     return []
 
 
-__all__ = ["gpu_target", "no_listings", "text_device"]
+__all__ = ["gpu_target", "no_listings", "starts_amiss", "text_device", "without_vectors"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable
@@ -17,7 +18,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.gpu import MOST_LANES, GPURenderer, VectorRenderer, scratch_in_memory
 from tinyexplore.renderer.program import Launch, ProgramSpec, thread_axis
 from tinyexplore.runtime.errors import compile_error
-from tinyexplore.runtime.gpu import gpu_target, no_listings
+from tinyexplore.runtime.gpu import gpu_target, no_listings, starts_amiss, without_vectors
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments, cpu_target
 from tinyexplore.runtime.pool import thread_count
@@ -95,6 +96,8 @@ class OpenCLProgram:
         """A function that runs the program on `buffers` and waits for it; `timed` gives the seconds of the kernel."""
         check_arguments(self.spec, buffers, values)
         cl, opencl = self.opencl.cl, self.opencl
+        if opencl.shares_memory and starts_amiss(self.spec, [buffer.allocate().address for buffer in buffers]):
+            return self.twin.bind(buffers, values)
         flags = cl.mem_flags
         here: list[tuple[Any, memoryview | None]] = []
         for place, buffer in enumerate(buffers):
@@ -119,6 +122,11 @@ class OpenCLProgram:
             kernel.set_arg(place, memory)
         written = [here[place] for place in sorted(self.spec.writes)]
         return _Bound(opencl, kernel, grid, group, here, written, scratch)
+
+    @cached_property
+    def twin(self) -> OpenCLProgram:
+        """The program for buffers that start anywhere."""
+        return self.opencl.compile(without_vectors(self.spec))
 
     def shares(self, extent: int) -> int:
         """How many work-items divide a THREAD axis among themselves: the driver starts as many threads as it likes."""

@@ -32,6 +32,12 @@ def _at(position: int) -> int:
     return position
 
 
+def _aligned(position: int, count: int) -> int:
+    if position % count:
+        raise IndexError(f"{count} elements from {position} on: a GPU's vector starts at a multiple of its width")
+    return position
+
+
 def _load(view: memoryview, position: int, count: int, mask: Any) -> list[Any]:
     """`count` neighbours; lanes that `mask` leaves out are 0 and not looked at."""
     if mask is None or mask is True:
@@ -64,6 +70,7 @@ PROGRAM_BYTES = 8 << 10  # of a program beside what grows with its text
 
 _NAMES: dict[str, Any] = {
     "at": _at,
+    "aligned": _aligned,
     "load": _load,
     "store": _store,
     "halves": halves,

@@ -23,8 +23,9 @@ class GPU:
     shared_bytes: of one group. group_items: the most of one group. warp: how many of them go in step. registers: 32-bit
     ones of a multiprocessor; resident_items: the work-items that it holds at one time, in at most `resident_groups`;
     resident_shared_bytes: what these share of it, each with `group_overhead_bytes` more than it asks for (0, and no
-    groups: nobody tells). lacks: dtypes that it does not compute with; lacks_ops: functions that its language has not.
-    cores: its tensor cores, the preferred first.
+    groups: nobody tells). access_bytes: the most of one load or store of a work-item; 0: one number at a time. lacks:
+    dtypes that it does not compute with; lacks_ops: functions that its language has not. cores: its tensor cores, the
+    preferred first.
     """
 
     words: str
@@ -39,6 +40,7 @@ class GPU:
     group_overhead_bytes: int = 0
     flops_per_ns: int = 10_000
     bytes_per_ns: int = 1_000
+    access_bytes: int = 16
     lacks: tuple[DType, ...] = ()
     lacks_ops: tuple[Ops, ...] = ()
     cores: tuple[TensorCore, ...] = ()
@@ -111,6 +113,7 @@ GPUS = {
         16 << 10,
         256,
         32,
+        access_bytes=0,  # a binding is an array of numbers or one of vectors, not both
         lacks=(dtypes.float64, dtypes.uint64, *_SMALL),
         lacks_ops=(Ops.ERF,),
     ),

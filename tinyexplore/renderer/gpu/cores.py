@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.c.parts import SCALAR, short
+from tinyexplore.renderer.gpu.accesses import ALIGNMENT
 from tinyexplore.target import Layout, TensorCore
 
 WORD_BYTES = 4
 
 
 def held_text(dtype: DType) -> str:
-    """The type of what a lane holds of a matrix."""
-    return f"struct {short(dtype)} {{ {SCALAR[dtype.scalar]} of[{dtype.count}]; }};"
+    """The type of what a lane holds of a matrix, or accesses in memory at one time: no compiler divides an access that
+    is aligned to its width."""
+    nbytes = dtype.itemsize * dtype.count
+    aligned = f" __attribute__((aligned({nbytes})))" if nbytes <= ALIGNMENT else ""
+    return f"struct {short(dtype)} {{ {SCALAR[dtype.scalar]} of[{dtype.count}]; }}{aligned};"
 
 
 def types_of(core: TensorCore) -> tuple[DType, DType, DType]:

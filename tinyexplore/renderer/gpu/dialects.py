@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tinyexplore.renderer.c.parts import CONVERSIONS
+from tinyexplore.dtype import dtypes
+from tinyexplore.renderer.c.parts import BITS_ONLY, CONVERSIONS, SCALAR, SHORT
 
 _INTEGERS = {
     "uint8_t": "uchar",
@@ -18,6 +19,22 @@ _INTEGERS = {
 }
 _FUNCTIONS = "sqrt exp exp2 log log2 sin cos tanh erf floor pow fmod ldexp".split()
 _PLAIN = {f"{name}f": name for name in _FUNCTIONS}  # one name for all widths
+
+WIDTHS = (2, 4, 8, 16)  # of OpenCL's vectors
+
+
+def _vector_names() -> dict[str, str]:
+    """OpenCL's words for vector types, and for what is called by them."""
+    words = {**_INTEGERS, "int8_t": "char"}
+    found = {}
+    for dtype, name in SHORT.items():
+        if dtype in BITS_ONLY:
+            continue
+        scalar = "char" if dtype is dtypes.bool else words.get(SCALAR[dtype], SCALAR[dtype])
+        for lanes in WIDTHS:
+            for verb in ("", "convert_", "as_"):
+                found[f"{verb}{name}x{lanes}"] = f"{verb}{scalar}{lanes}"
+    return found
 
 
 def _portable(text: str) -> str:
@@ -33,7 +50,9 @@ class Dialect:
     language: its short name. words: its full one. kernel, parameter, variable: how a kernel and what it is given are
     declared ({type}, {name}, {number}); further: what it is given besides. shared, barrier: memory of a group, and
     waiting for it. special: how a work-item knows its numbers, by the first letters of a SPECIAL ({d}: the dimension,
-    {x}: its letter). limit: how it is said that groups have so many work-items ({x}, {y}, {z}, {all}). names: its words
+    {x}: its letter). spaces: of what a pointer into a buffer, and one into memory of a group, points to. vectors: the
+    language has vectors of its own, else they are structs; together, lane: how one is made of its lanes ({type}, {lanes}),
+    and one of them ({vector}, {n}). limit: how it is said that groups have so many work-items ({x}, {y}, {z}, {all}). names: its words
     for those of C99. helper: how a helper is declared. conversions: helpers that are written in another way. bits: how
     bits are taken for another type; "" for memcpy. head: lines that come first; double: one more where there are any.
     guards: whole groups are run, also of a grid of which the program does not say what a group is.
@@ -48,6 +67,10 @@ class Dialect:
     barrier: str
     special: Mapping[str, str]
     names: Mapping[str, str]
+    spaces: tuple[str, str] = ("", "")
+    vectors: bool = False
+    together: str = "{type}{{{{{lanes}}}}}"
+    lane: str = "{vector}.of[{n}]"
     limit: str = ""
     further: tuple[str, ...] = ()
     helper: str = "static inline"
@@ -68,7 +91,11 @@ OPENCL = Dialect(
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     special={"gidx": "get_group_id({d})", "lidx": "get_local_id({d})", "idx": "get_global_id({d})"},
     limit="__attribute__((reqd_work_group_size({x}, {y}, {z}))) ",
-    names={**_INTEGERS, **_PLAIN, "int8_t": "char", "INT64_MIN": "LONG_MIN", "ll": "L", "ull": "UL"},
+    names={**_INTEGERS, **_PLAIN, **_vector_names(), "int8_t": "char", "INT64_MIN": "LONG_MIN", "ll": "L", "ull": "UL"},
+    spaces=("__global ", "__local "),
+    vectors=True,
+    together="({type})({lanes})",
+    lane="{vector}.s{n:x}",
     conversions={
         "bits_f32": "static inline uint bits_f32(float x) { return as_uint(x); }",
         "f32_bits": "static inline float f32_bits(uint u) { return as_float(u); }",
@@ -129,6 +156,7 @@ METAL = Dialect(
     ),
     shared="threadgroup",
     barrier="threadgroup_barrier(mem_flags::mem_threadgroup);",
+    spaces=("device ", "threadgroup "),
     special={"gidx": "group.{x}", "lidx": "item.{x}", "idx": "place.{x}"},
     names={**_INTEGERS, **_PLAIN, "int8_t": "char", "INT64_MIN": "LONG_MIN", "ll": "L", "ull": "UL"},
     conversions={
@@ -143,4 +171,4 @@ METAL = Dialect(
 
 DIALECTS = {dialect.language: dialect for dialect in (OPENCL, CUDA, HIP, METAL)}
 
-__all__ = ["CUDA", "DIALECTS", "HIP", "METAL", "OPENCL", "Dialect"]
+__all__ = ["CUDA", "DIALECTS", "HIP", "METAL", "OPENCL", "WIDTHS", "Dialect"]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from math import prod
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.c.parts import CONVERSIONS, CONVERSIONS_NEED, SCALAR, memory_name
+from tinyexplore.renderer.c.parts import CONVERSIONS, CONVERSIONS_NEED, SCALAR, memory_name, short
 from tinyexplore.renderer.c.renderer import CWriter
+from tinyexplore.renderer.gpu.accesses import ALIGNMENT, in_vectors, one_by_one
 from tinyexplore.renderer.gpu.cores import core_text, held_text, types_of
 from tinyexplore.renderer.gpu.dialects import DIALECTS, Dialect
 from tinyexplore.renderer.gpu.wgsl import WGSLWriter, is_short, too_wide
@@ -44,16 +45,20 @@ _WORD = re.compile(r"\b(?:(\d+)(u?ll)|[A-Za-z_]\w*)\b")
 
 
 class GPURenderer:
-    """A kernel in the language of the target."""
+    """A kernel in the language of the target. aligned: memory starts where vectors may be loaded, as an allocator's
+    does; where not, elements are, one by one."""
 
-    def __init__(self, target: Target, compiler: str) -> None:
+    def __init__(self, target: Target, compiler: str, *, aligned: bool = True) -> None:
         self.target = target
+        self.aligned = aligned
         self.language = target.arch
         self.compiler = compiler
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a kernel called `name`. RenderError where it has a type that the target lacks."""
         check_types(self.target, uops)
+        if not self.aligned:
+            uops = one_by_one(uops)
         for node in uops:
             if node.op is Ops.WMMA and TENSOR_CORES[node.arg].language != self.language:
                 raise RenderError(
@@ -62,7 +67,8 @@ class GPURenderer:
         if self.language == WGSL and (words := too_wide(uops)):
             raise RenderError(f"{words}; cast to another type, or choose another device")
         lines = written(self.language, name, uops)
-        return spec_of(name, self.target, uops, self.language, lines, self.compiler)
+        aligned = frozenset(node.arg for node in in_vectors(uops) if node.op is Ops.DEFINE_GLOBAL)
+        return spec_of(name, self.target, uops, self.language, lines, self.compiler, aligned)
 
 
 def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
@@ -81,7 +87,9 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
 
 def written(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
     """The lines of a kernel called `name`."""
-    return (WGSLWriter(uops) if language == WGSL else GPUWriter(uops, DIALECTS[language])).write(name)
+    if language == WGSL:
+        return WGSLWriter(one_by_one(uops)).write(name)
+    return GPUWriter(uops, DIALECTS[language]).write(name)
 
 
 def check_types(target: Target, uops: Sequence[UOp]) -> None:
@@ -105,7 +113,7 @@ class GPUWriter(CWriter):
     def __init__(self, uops: Sequence[UOp], dialect: Dialect) -> None:
         super().__init__(uops)
         self.dialect = dialect
-        self.has_cores = any(node.op is Ops.WMMA for node in uops)
+        self.in_vectors = in_vectors(uops)
         self.names = dict(dialect.names)
         if all(map(_is_short, uops)) and not variable_arguments(uops):
             self.names["int64_t"] = dialect.names["int32_t"]  # no address needs more
@@ -168,15 +176,17 @@ class GPUWriter(CWriter):
             function = self.needs(core.name, lambda: core_text(core), types_of(core))
             self.declare(node, f"{function}({', '.join(self.operand(src) for src in node.src)})")
         elif node.op is Ops.GEP:
-            self.declare(node, f"{self.operand(node.src[0], ATOM)}.of[{node.arg}]")
+            self.lane(node)
         elif node.op is not Ops.DEFINE_VAR:
             super().write_node(node)
 
     def alu(self, node: UOp) -> tuple[str, int]:
         """Integers wrap, which signed ones of these languages need not: they are computed as unsigned ones."""
+        assert isinstance(node.dtype, DType)
+        if node.dtype.count > 1:
+            raise RenderError(f"{node.dtype!r}: programs for GPUs compute with no vectors, for each work-item is a lane")
         if node.op not in WRAPPING or node.dtype not in _UNSIGNED or is_exact(node):
             return super().alu(node)
-        assert isinstance(node.dtype, DType)
         unsigned = _UNSIGNED[node.dtype]
         values = [f"({unsigned}){self.operand(src, ATOM)}" for src in node.src]
         return f"({SCALAR[node.dtype]})({WRAPPING[node.op].format(*values)})", SUM
@@ -193,7 +203,9 @@ class GPUWriter(CWriter):
     def define_local(self, node: UOp) -> None:
         assert isinstance(node.dtype, PtrDType)
         space = f"{self.dialect.shared} " if is_shared(node) else ""
-        self.line(f"{space}{memory_name(node.dtype.base)} {self.name(node, str(node.arg))}[{node.dtype.size}];")
+        place = f"{self.name(node, str(node.arg))}[{node.dtype.size}]"
+        aligned = f" __attribute__((aligned({ALIGNMENT})))" if node in self.in_vectors else ""
+        self.line(f"{space}{memory_name(node.dtype.base)} {place}{aligned};")
 
     def conversion(self, name: str) -> str:
         text = self.dialect.conversions.get(name, CONVERSIONS[name])
@@ -209,21 +221,58 @@ class GPUWriter(CWriter):
         check_bitcast(source, target)
         return self.dialect.bits.format(type=self.words(SCALAR[target]), value=text)
 
+    # *** vectors: neighbours in memory, and what a lane holds for a tensor core ***
+
+    def load(self, node: UOp) -> None:
+        dtype, index = node.dtype, node.src[0]
+        assert isinstance(dtype, DType)
+        if dtype.count == 1:
+            super().load(node)
+            return
+        place, valid = self.vector_at(index, dtype, "const ")
+        if valid is None:
+            self.declare(node, place)
+            return
+        self.declare(node, self.splat("0", dtype))
+        self.line(f"if ({self.operand(valid)}) {self.operand(node)} = {place};")
+
+    def store(self, node: UOp) -> None:
+        index, value = node.src[:2]
+        dtype = value.dtype
+        assert isinstance(dtype, DType)
+        if dtype.count == 1:
+            super().store(node)
+            return
+        place, valid = self.vector_at(index, dtype)
+        condition = "" if valid is None else f"if ({self.operand(valid)}) "
+        self.line(f"{condition}{place} = {self.operand(value)};")
+
+    def vector_at(self, index: UOp, dtype: DType, const: str = "") -> tuple[str, UOp | None]:
+        """A vector where it lies in memory, and the condition under which it may be touched."""
+        buffer, _, valid = self.place(index)
+        space = self.dialect.spaces[is_shared(index.src[0])]
+        return f"*({space}{const}{self.vector(dtype)}*)({buffer} + {self.operand(index.src[1], SUM)})", valid
+
     def vectorize(self, node: UOp) -> None:
         lanes = ", ".join(self.operand(src) for src in node.src)
-        self.declare(node, f"{self.type_of(node)}{{{{{lanes}}}}}")
+        self.declare(node, self.dialect.together.format(type=self.type_of(node), lanes=lanes))
+
+    def lane(self, node: UOp) -> None:
+        vector = node.src[0]
+        text = self.dialect.lane.format(vector=self.operand(vector, ATOM), n=node.arg)
+        self.declare(node, f"{text} != 0" if dtypes.is_bool(node.dtype) else text)
 
     def splat(self, text: str, dtype: DType) -> str:
-        return f"{self.vector(dtype)}{{{{{', '.join([text] * dtype.count)}}}}}"
+        return self.dialect.together.format(type=self.vector(dtype), lanes=", ".join([text] * dtype.count))
 
     def vector_type(self, dtype: DType) -> str:
         return held_text(dtype)
 
     def vector(self, dtype: DType) -> str:
-        """What a lane holds for a tensor core is the only vector there is."""
-        if dtype.count > 1 and not self.has_cores:
-            raise RenderError(f"{dtype!r}: programs for GPUs have no vectors, for each work-item is a lane")
-        return super().vector(dtype)
+        """Bools are bytes."""
+        if dtype.count > 1 and dtypes.is_bool(dtype):
+            dtype = dtypes.uint8.vec(dtype.count)
+        return short(dtype) if self.dialect.vectors and dtype.count > 1 else super().vector(dtype)
 
 
 def _is_short(node: UOp) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.renderer.c.arithmetic import LIBM, through
 from tinyexplore.renderer.c.parts import BITS_ONLY, SCALAR, SHORT, literal, mask_int, memory_name, short, type_name
-from tinyexplore.renderer.gpu.dialects import OPENCL
+from tinyexplore.renderer.gpu.dialects import OPENCL, WIDTHS
 from tinyexplore.renderer.gpu.renderer import WRAPPING, GPUWriter, check_types
 from tinyexplore.renderer.program import (
     STACK_LIMIT_BYTES,
@@ -29,7 +29,6 @@ from tinyexplore.uop.bounds import bounds, is_exact
 
 MOST_LANES = 16
 LINE_BYTES = 64  # scratch memory starts at a cache line
-_WIDTHS = (2, 4, 8, 16)
 _UNSIGNED = {
     dtypes.int8: dtypes.uint8,
     dtypes.int16: dtypes.uint16,
@@ -46,22 +45,6 @@ _CONVERSIONS = {  # of vectors, by the helper that does it for one number; {n}: 
         "  return convert_u16x{n}(x != x ? (u32x{n})(0x7fc0) : r >> (u32x{n})(16));"
     ),
 }
-
-
-def _vector_names() -> dict[str, str]:
-    """OpenCL's words for vector types, and for what is called by them."""
-    found = {}
-    for dtype, name in SHORT.items():
-        if dtype in BITS_ONLY:
-            continue
-        scalar = "char" if dtype is dtypes.bool else OPENCL.names.get(SCALAR[dtype], SCALAR[dtype])
-        for lanes in _WIDTHS:
-            for verb in ("", "convert_", "as_"):
-                found[f"{verb}{name}x{lanes}"] = f"{verb}{scalar}{lanes}"
-    return found
-
-
-_NAMES = {**OPENCL.names, **_vector_names()}
 
 
 def scratch_in_memory(uops: Sequence[UOp]) -> list[tuple[UOp, int]]:
@@ -100,7 +83,7 @@ class VectorWriter(GPUWriter):
 
     def __init__(self, uops: Sequence[UOp]) -> None:
         super().__init__(uops, OPENCL)
-        self.names = _NAMES
+        self.names = OPENCL.names
         self.scratch = {node: number for number, (node, _) in enumerate(scratch_in_memory(uops))}
         of_all = [f"__global {_element(node)}* restrict scratch{number}" for node, number in self.scratch.items()]
         self.dialect = replace(OPENCL, further=tuple(of_all))
@@ -124,7 +107,7 @@ class VectorWriter(GPUWriter):
     def vector(self, dtype: DType) -> str:
         if dtype.count == 1:
             return type_name(dtype)
-        if dtype.count not in _WIDTHS:
+        if dtype.count not in WIDTHS:
             raise RenderError(f"{dtype!r}: OpenCL's vectors have 2, 4, 8 or 16 lanes")
         return short(dtype)
 

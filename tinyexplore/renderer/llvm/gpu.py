@@ -222,12 +222,16 @@ class _KernelWriter(FunctionWriter):
         else:
             self.entry_block.append(SourceLine(f"  %{name} = alloca {kind}, align 16", (node,)))
 
+    def alignment(self, dtype: DType) -> int:
+        """Vectors are aligned to their width, else LLVM would divide the access."""
+        return dtype.itemsize * dtype.count
+
     def alu(self, node: UOp, values: list[str]) -> str:
         """As for a CPU; functions that the backend lacks are written out where they stand."""
         dtype = node.dtype
         assert isinstance(dtype, DType)
         if dtype.count > 1:
-            raise RenderError(f"{dtype!r}: programs for GPUs have no vectors, for each work-item is a lane")
+            raise RenderError(f"{dtype!r}: programs for GPUs compute with no vectors, for each work-item is a lane")
         if node.op not in _WRITTEN_OUT or not dtypes.is_float(dtype):
             return super().alu(node, values)
         stands = [UOp(Ops.DEFINE_ACC, src.dtype, (), number) for number, src in enumerate(node.src)]

@@ -319,9 +319,9 @@ class FunctionWriter(InstructionWriter):
         dtype = node.dtype
         assert isinstance(dtype, DType)
         valid = index.src[2] if len(index.src) > 2 else None
-        pointer, base = self.address(index)
+        pointer, _ = self.address(index)
         kind = memory_type(dtype)
-        plain = f"{self.loads} {kind}, ptr {pointer}, align {base.itemsize}"
+        plain = f"{self.loads} {kind}, ptr {pointer}, align {self.alignment(dtype)}"
         if valid is None:
             return self.from_memory(self.value(plain, "load"), dtype)
         if valid.dtype.count > 1:
@@ -339,6 +339,10 @@ class FunctionWriter(InstructionWriter):
         zero = "zeroinitializer"
         merged = self.value(f"phi {kind} [ {loaded}, %load.at{here} ], [ {zero}, %{before} ]", "load")
         return self.from_memory(merged, dtype)
+
+    def alignment(self, dtype: DType) -> int:
+        """Of what address a load or store of this type is a multiple: vectors may start at any element."""
+        return dtype.itemsize
 
     def masked_load(self, pointer: str, valid: UOp, dtype: DType) -> str:
         kind, flags = memory_type(dtype), register_type(valid.dtype)
@@ -368,7 +372,7 @@ class FunctionWriter(InstructionWriter):
             value = self.value(f"zext {register_type(dtype)} {value} to {kind}", "byte")
         valid = index.src[2] if len(index.src) > 2 else None
         pointer, base = self.address(index)
-        plain = f"  store {kind} {value}, ptr {pointer}, align {base.itemsize}"
+        plain = f"  store {kind} {value}, ptr {pointer}, align {self.alignment(dtype)}"
         if node in self.streaming:
             align = min(self.target.line_bytes, dtype.itemsize * dtype.count)
             self.raw(f"  store {kind} {value}, ptr {pointer}, align {align}, !nontemporal !{{i32 1}}")

@@ -175,7 +175,7 @@ class PythonWriter(TextWriter):
             self.assign(node, text)
             return
         mask = "None" if valid is None else self.operand(valid)
-        text = f"load({view}, {self.operand(index.src[1])}, {dtype.count}, {mask})"
+        text = f"load({view}, {self.start(index, dtype.count)}, {dtype.count}, {mask})"
         if memory_format(dtype) == "H" and dtypes.is_float(dtype):
             text = f"[{self.from_bits(dtype, 'x')} for x in {text}]"
         self.assign(node, text)
@@ -194,7 +194,11 @@ class PythonWriter(TextWriter):
         if memory_format(dtype) == "H" and dtypes.is_float(dtype):
             text = f"[{self.to_bits(dtype, 'x')} for x in {text}]"
         mask = "None" if valid is None else self.operand(valid)
-        self.line(f"store({view}, {self.operand(index.src[1])}, {text}, {mask})")
+        self.line(f"store({view}, {self.start(index, dtype.count)}, {text}, {mask})")
+
+    def start(self, index: UOp, count: int) -> str:
+        """Where `count` neighbours begin."""
+        return self.operand(index.src[1])
 
     def from_bits(self, dtype: DType, text: str) -> str:
         return f"{dtype.name}_from_bits({text})" if dtype.scalar in (dtypes.float16, dtypes.bfloat16) else text
@@ -303,6 +307,9 @@ class WorkItemWriter(PythonWriter):
     def further_parameters(self) -> list[str]:
         shared = [str(node.arg) for node in self.uops if is_shared(node)]
         return shared + [node.arg for node in self.uops if node.op is Ops.SPECIAL]
+
+    def start(self, index: UOp, count: int) -> str:
+        return f"aligned({super().start(index, count)}, {count})"
 
     def write_node(self, node: UOp) -> None:
         if node.op is Ops.SPECIAL or is_shared(node):

@@ -1,0 +1,90 @@
+"""Pass "vector accesses": what a work-item of a GPU loads from neighbours in memory, or stores there, is one vector.
+
+Only the access is wide: each lane is taken out of it, or put into it, and computed with by itself. A vector starts at a
+multiple of its width, and the index alone must show that: buffers and shared memory start at a multiple of every width
+(`ProgramSpec.aligned`). Elements under one condition are one access under that condition; an element that nobody asked
+for is not touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd
+
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.kernel.analysis.work_groups import is_shared
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.divmod import linear_terms
+
+Walk = tuple[tuple[UOp, ...], frozenset[tuple[UOp, int]]]  # memory, condition and order; an index beside its constant
+
+
+def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
+    """Makes one vector access of aligned neighbours in memory that a work-item loads, or stores (a GPU only).
+
+        a = x[4*i]; b = x[4*i + 1]; c = x[4*i + 2]; d = x[4*i + 3]  →  v = x[4*i : 4*i + 4]; a = v[0]; b = v[1]; …
+        y[4*i] = a; y[4*i + 1] = b; y[4*i + 2] = c; y[4*i + 3] = d  →  y[4*i : 4*i + 4] = (a, b, c, d)
+    """
+    most = lowering.target.access_bytes
+    if not most:
+        return sink
+    while changes := loaded_in_vectors(sink, most):  # again, as long as a load tells where others are
+        sink = sink.substitute(changes, how="loaded with its neighbours")
+    filled = {barrier: stored_in_vectors(barrier, most) for barrier in sink.find(Ops.BARRIER)}
+    return stored_in_vectors(sink.substitute(filled, how="after vectors are stored"), most)
+
+
+def loaded_in_vectors(sink: UOp, most: int) -> dict[UOp, UOp]:
+    """For each load that is one of aligned neighbours: its lane of their vector."""
+    changes: dict[UOp, UOp] = {}
+    for loads in vectors_of(sink.find(Ops.LOAD), most):
+        first = loads[0]
+        vector = first.replace(dtype=element_of(first).vec(len(loads)))
+        changes.update({load: UOp(Ops.GEP, load.dtype, (vector,), lane) for lane, load in enumerate(loads)})
+    return changes
+
+
+def stored_in_vectors(node: UOp, most: int) -> UOp:
+    """A SINK, or a BARRIER, whose stores to aligned neighbours are stores of vectors."""
+    joined: dict[UOp, UOp | None] = {}
+    for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most):
+        values = tuple(store.src[1] for store in stores)
+        vector = UOp(Ops.VECTORIZE, element_of(stores[0]).vec(len(stores)), values)
+        joined.update(dict.fromkeys(stores))
+        joined[stores[0]] = stores[0].replace(src=(stores[0].src[0], vector))
+    sources = [joined.get(src, src) for src in node.src]
+    return node.replace(src=tuple(src for src in sources if src is not None)) if joined else node
+
+
+def element_of(access: UOp) -> DType:
+    """The type of what a LOAD or a STORE is about."""
+    dtype = access.dtype if access.op is Ops.LOAD else access.src[1].dtype
+    assert isinstance(dtype, DType)
+    return dtype
+
+
+def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
+    """Aligned neighbours among these accesses, in order, as many at a time as `most` bytes hold."""
+    walks: dict[Walk, dict[int, UOp]] = {}
+    for access in accesses:
+        memory, idx, *condition = access.src[0].src
+        order = access.src[1 if access.op is Ops.LOAD else 2 :]
+        in_reach = memory.op is Ops.DEFINE_GLOBAL or is_shared(memory)
+        if in_reach and element_of(access).count == 1 and all(src.op is Ops.BARRIER for src in order):
+            terms, constant = linear_terms(idx)
+            walk = (memory, *condition, *order), frozenset(terms.items())
+            walks.setdefault(walk, {})[constant] = access
+    for (_, terms), by_place in walks.items():
+        known = gcd(*(factor for _, factor in terms))  # every index is a multiple of it, beside the constant
+        width = most // element_of(next(iter(by_place.values()))).itemsize
+        while width > 1:
+            starts = [place for place in by_place if place % width == 0] if known % width == 0 else []
+            for start in starts:
+                places = range(start, start + width)
+                if all(place in by_place for place in places):
+                    yield [by_place.pop(place) for place in places]
+            width //= 2
+
+
+__all__ = ["access_in_vectors"]
