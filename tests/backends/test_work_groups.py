@@ -226,13 +226,15 @@ def test_a_staged_tile_is_padded_where_a_warp_would_store_into_one_bank() -> Non
     """a[i,k] is read along k by a warp that copies it, four rows of 8 at a time: in the tile the steps of k lie four
     words apart, modulo 8, so that the warp stores into 32 banks."""
     item = item_of("matmul")
-    for rows, words in ((1, (1, 17, 33, 65)), (2, (2, 18, 34, 66)), (4, (4, 20, 36, 68))):
-        assert tuple(padded_row(size, 4, rows) for size in (1, 16, 33, 64)) == words
+    for rows, words in ((1, (17, 33, 65)), (2, (18, 34, 66)), (4, (20, 36, 68))):
+        assert tuple(padded_row(size, 4, 32 // rows) for size in (16, 33, 64)) == words
         assert all(
             len({(step * pitch + row) % 32 for step in range(32 // rows) for row in range(rows)}) == 32
             for pitch in words
         )
-    assert [padded_row(64, 2, 1), padded_row(64, 8, 1), padded_row(3, 1, 1)] == [66, 65, 4]
+    assert [padded_row(64, 2, 32), padded_row(64, 8, 32), padded_row(3, 1, 32)] == [66, 65, 4]
+    # four at a time, each of which goes into a row of its own: 2-way conflicts, since rows are read in vectors of 4
+    assert (padded_row(64, 4, 4, 4), padded_row(64, 4, 4, 4, 4)) == (66, 68)
     kernel = applied(kernel_on(item), Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.LOCAL, 1, 5), Opt(OptOps.STAGE, 2, 8))
     (rows, columns) = (node.dtype.size for node in kernel.find(Ops.DEFINE_LOCAL))
     assert (rows, columns) == (4 * 8, 5 * 8)  # b's lie as they are read
@@ -246,6 +248,10 @@ def test_a_large_product_is_staged_and_neighbours_store_neighbours() -> None:
         assert item.ast is not None
         opts = hand_coded(Kernel.of(item.ast, target)).applied
         assert [str(opt) for opt in opts] == [
+            *("UPCAST(0, 4)", "UPCAST(1, 4)", "LOCAL(0, 16)", "LOCAL(1, 16)", "STAGE(2, 16)")
+        ]
+        one_by_one = hand_coded(Kernel.of(item.ast, replace(target, access_bytes=0))).applied
+        assert [str(opt) for opt in one_by_one] == [
             *("LOCAL(0, 16)", "LOCAL(1, 16)", "UPCAST(0, 4)", "UPCAST(1, 4)", "STAGE(2, 16)")
         ]
         elsewhere = hand_coded(Kernel.of(item.ast, replace(target, shared_is_near=False))).applied

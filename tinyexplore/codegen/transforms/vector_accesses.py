@@ -23,8 +23,8 @@ Walk = tuple[tuple[UOp, ...], frozenset[tuple[UOp, int]]]  # memory, condition a
 def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
     """Makes one vector access of aligned neighbours in memory that a work-item loads, or stores (a GPU only).
 
-        a = x[4*i]; b = x[4*i + 1]; c = x[4*i + 2]; d = x[4*i + 3]  →  v = x[4*i : 4*i + 4]; a = v[0]; b = v[1]; …
-        y[4*i] = a; y[4*i + 1] = b; y[4*i + 2] = c; y[4*i + 3] = d  →  y[4*i : 4*i + 4] = (a, b, c, d)
+    a = x[4*i]; b = x[4*i + 1]; c = x[4*i + 2]; d = x[4*i + 3]  →  v = x[4*i : 4*i + 4]; a = v[0]; b = v[1]; …
+    y[4*i] = a; y[4*i + 1] = b; y[4*i + 2] = c; y[4*i + 3] = d  →  y[4*i : 4*i + 4] = (a, b, c, d)
     """
     most = lowering.target.access_bytes
     if not most:
@@ -49,12 +49,21 @@ def stored_in_vectors(node: UOp, most: int) -> UOp:
     """A SINK, or a BARRIER, whose stores to aligned neighbours are stores of vectors."""
     joined: dict[UOp, UOp | None] = {}
     for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most):
-        values = tuple(store.src[1] for store in stores)
-        vector = UOp(Ops.VECTORIZE, element_of(stores[0]).vec(len(stores)), values)
+        vector = put_together([store.src[1] for store in stores])
         joined.update(dict.fromkeys(stores))
         joined[stores[0]] = stores[0].replace(src=(stores[0].src[0], vector))
     sources = [joined.get(src, src) for src in node.src]
     return node.replace(src=tuple(src for src in sources if src is not None)) if joined else node
+
+
+def put_together(lanes: list[UOp]) -> UOp:
+    """A vector of these; one that they are the lanes of, in order, is it itself."""
+    dtype, first = lanes[0].dtype, lanes[0]
+    assert isinstance(dtype, DType)
+    if first.op is Ops.GEP and first.src[0].dtype.count == len(lanes):
+        if all(lane is UOp(Ops.GEP, dtype, first.src, place) for place, lane in enumerate(lanes)):
+            return first.src[0]
+    return UOp(Ops.VECTORIZE, dtype.vec(len(lanes)), tuple(lanes))
 
 
 def element_of(access: UOp) -> DType:

@@ -8,6 +8,7 @@ from math import prod
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import row_major
+from tinyexplore.kernel.analysis.strides import vector_along
 from tinyexplore.kernel.analysis.work_groups import (
     fills_shared,
     grid_axes,
@@ -45,7 +46,7 @@ def place_work_items(sink: UOp, lowering: Lowering) -> UOp:
     numbers = count(1 + max((axis.arg.id for axis in sink.find(Ops.RANGE)), default=-1))
     meetings: dict[UOp, UOp] = {}
     for barrier in filter(fills_shared, sink.find(Ops.BARRIER)):
-        meetings[barrier] = filled_together(barrier, items, numbers)
+        meetings[barrier] = filled_together(barrier, items, numbers, lowering.target.access_bytes)
         record_derived([(barrier, meetings[barrier])], "by all work-items of the group")
     for number, reduce in enumerate(grouped_reductions(sink)):
         part = reduce.substitute(meetings, how="in shared memory")  # which may read what other reductions came to
@@ -94,22 +95,30 @@ def with_gate(store: UOp, condition: UOp | None) -> UOp:
     return store.replace(src=(pointer.index(idx, valid[0] & condition if valid else condition), *rest))
 
 
-def filled_together(barrier: UOp, items: list[UOp], numbers: count[int]) -> UOp:
-    """Shared memory filled by all `items` of a group: neighbours copy neighbours, and each element is copied once."""
+def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_bytes: int) -> UOp:
+    """Shared memory filled by all `items` of a group: neighbours copy neighbours, and each element is copied once. What
+    lies in memory as vectors is copied in vectors, as long as there is one for each."""
     store, *loops = barrier.src
     number, size = index_const(0), 1
     for item in items:
         number, size = number + item * index_const(size), size * item.src[0].arg
     elements = prod(loop.size for loop in loops)
+    lanes = vector_along(store.src[1].src[0], loops[-1], most_bytes) if loops and store.src[1].op is Ops.LOAD else 1
+    while lanes > 1 and elements < lanes * size:
+        lanes //= 2
+    elements //= lanes
+    vector = [UOp.range(lanes, Axis(next(numbers), AxisKind.UPCAST))] if lanes > 1 else []
     steps = -(-elements // size)
     round_of = UOp.range(steps, Axis(next(numbers), AxisKind.COPY))
     rest = number + round_of * index_const(size) if steps > 1 else number
     inside = rest < elements if elements % size else None
     places: dict[UOp, UOp] = {}
     for loop in reversed(loops):
-        last = loop is loops[0]
-        places[loop] = rest if last else rest.alu(Ops.MOD, loop.src[0])
-        rest = rest.alu(Ops.IDIV, loop.src[0])
+        end = index_const(loop.size // lanes) if loop is loops[-1] else loop.src[0]
+        places[loop] = rest if loop is loops[0] else rest.alu(Ops.MOD, end)
+        if vector and loop is loops[-1]:
+            places[loop] = places[loop] * index_const(lanes) + vector[0]
+        rest = rest.alu(Ops.IDIV, end)
     if inside is not None:  # what lies past the end of what is copied may lie past that of a buffer
         for load in store.src[1].find(Ops.LOAD):
             pointer, idx, *valid = load.src[0].src
@@ -117,7 +126,7 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int]) -> UOp:
                 {loop: places[loop] for loop in loops}
             )
     copied = with_gate(store.substitute(places, how="a work-item's part"), inside)
-    return UOp(Ops.BARRIER, dtypes.void, (copied, *([round_of] if steps > 1 else [])))
+    return UOp(Ops.BARRIER, dtypes.void, (copied, *([round_of] if steps > 1 else []), *vector))
 
 
 def group_reduction(reduce: UOp, name: str, item: UOp, condition: UOp | None, numbers: count[int]) -> UOp:

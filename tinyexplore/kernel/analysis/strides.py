@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
@@ -37,6 +38,18 @@ def strides_of(idx: UOp) -> dict[UOp, int | None]:
         else:
             strides.update(dict.fromkeys(term.ranges))
     return strides
+
+
+def vector_along(place: UOp, loop: UOp, most_bytes: int) -> int:
+    """How many steps of `loop` lie in memory as one vector of at most `most_bytes`, aligned to its width, at a `place`
+    (INDEX) that may be touched in all of them or in none; 1 where no two do."""
+    pointer, idx, *valid = place.src
+    terms, constant = linear_terms(idx)
+    strays = any(loop in node.ranges for node in (*terms, *valid) if node is not loop)
+    most: int = most_bytes // pointer.dtype.base.itemsize
+    if most < 2 or terms.pop(loop, 0) != 1 or strays or not loop.is_static:
+        return 1
+    return gcd(most, loop.size, constant, *terms.values())
 
 
 def block_number(start: UOp) -> UOp | None:

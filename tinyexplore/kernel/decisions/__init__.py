@@ -26,6 +26,7 @@ from tinyexplore.kernel.decisions.transposition import tile_transposition
 from tinyexplore.kernel.decisions.work_groups import (
     divide_into_groups,
     share_reductions,
+    take_vectors,
     tile_in_shared_memory,
     tile_items,
 )
@@ -58,6 +59,7 @@ GPU_DECISIONS = (
     Decision(share_reductions),
     Decision(tile_in_shared_memory, settles=TILE),
     Decision(tile_items, settles=TILE),
+    Decision(take_vectors, settles=TILE),
     Decision(divide_into_groups),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tinyexplore.kernel.analysis.access import is_inside_reduction, shares_loads
+from tinyexplore.kernel.analysis.strides import vector_along
 from tinyexplore.kernel.analysis.work_groups import grid_axes, group_items
 from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
 from tinyexplore.kernel.kernel import Kernel
@@ -18,6 +19,8 @@ LONG_REDUCTION = 64  # steps; a shorter one takes no longer than meeting in shar
 MOST_ITEMS = 256  # of a group: as many as every GPU runs, and enough to hide the way to memory
 TILE = 4  # rows, and columns, of what one work-item computes of a product
 SIDE = 16  # work-items of a group along each side of a product
+MOST_LANES = 8  # that a work-item computes of an elementwise result: each is written out
+FAR = 1 << 62  # a stride that is none, or not the same everywhere
 BLOCK = 16  # steps of a product's sum whose operands are in shared memory at one time
 
 
@@ -60,10 +63,11 @@ def share_reductions(kernel: Kernel) -> Choices:
 
 
 def tile_in_shared_memory(kernel: Kernel) -> Choices:
-    """LOCAL, UPCAST and STAGE for large products: a square of work-items with a tile of results each, of which rows
-    and columns lie a side of the group apart, so that neighbours read and store neighbours. What rows and columns read
-    is copied into shared memory once for the group. Where that is memory like any other (a CPU's), nothing is gained.
-    """
+    """UPCAST, LOCAL and STAGE for large products: a square of work-items with a tile of results each. Where memory is
+    accessed in vectors, a tile's rows and columns are neighbours, which one vector of a row of shared memory holds, and
+    one of the result. Where it is not, they lie a side of the group apart, so that neighbours read and store neighbours.
+    What rows and columns read is copied into shared memory once for the group. Where that is memory like any other (a
+    CPU's), nothing is gained."""
     axes = grid_axes(kernel.ast)[-2:]
     loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
     if not kernel.target.shared_is_near or len(axes) < 2 or len(loads) < 2 or len(kernel.reduces) != 1:
@@ -77,11 +81,16 @@ def tile_in_shared_memory(kernel: Kernel) -> Choices:
         return
     stores = [access for access in kernel.accesses if access.is_store]
     outer, inner = sorted(axes, key=lambda axis: (all(one.stride(axis) == 1 for one in stores), axis.arg.id))
+    in_vectors = [axis for axis in (outer, inner) if kernel.target.access_bytes and axis.size % TILE == 0]
+    for axis in in_vectors:
+        reason = f"a tile of {TILE} neighbours shares what it reads, and reads a vector of the others' factors"
+        kernel = yield Choice(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     for axis in (outer, inner):
         kernel = yield Choice(Opt(OptOps.LOCAL, axis.arg.id, SIDE), f"{SIDE} neighbours are one side of a work-group")
     for axis in (outer, inner):
-        reason = f"a tile of results, {SIDE} apart, shares what it reads"
-        kernel = yield Choice(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
+        if axis not in in_vectors:
+            reason = f"a tile of results, {SIDE} apart, shares what it reads"
+            kernel = yield Choice(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     reason = f"{SIDE} work-items along each side read the same: it comes from memory once, not {SIDE} times"
     yield Choice(Opt(OptOps.STAGE, loop.arg.id, BLOCK), reason)
 
@@ -97,6 +106,26 @@ def tile_items(kernel: Kernel) -> Choices:
             kernel = yield Choice(Opt(OptOps.UPCAST, axis.arg.id, TILE), "a tile of results shares what it reads")
 
 
+def take_vectors(kernel: Kernel) -> Choices:
+    """UPCAST of neighbours in results that are computed one by one, where all that a work-item reads and stores is then
+    in vectors: a warp moves as many bytes with a quarter of the instructions, or fewer, and the addresses are computed
+    once. Where something is read in another order, its neighbours would be read by one work-item, and no warp would
+    read neighbours any more. Not where too few work-items would be left."""
+    most = kernel.target.access_bytes
+    if not most or kernel.reduces or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
+        return
+    axes = grid_axes(kernel.ast)
+    for axis in reversed(axes):
+        along = [access for access in kernel.accesses if axis in access.node.ranges]
+        lanes = min([MOST_LANES, *(vector_along(access.node, axis, most) for access in along)])
+        if lanes > 1:
+            items = prod(other.size for other in axes) // lanes
+            if reaches("work-items that are left", items, MANY_ITEMS):
+                reason = f"{lanes} neighbours are one vector wherever they are read or stored"
+                yield Choice(Opt(OptOps.UPCAST, axis.arg.id, lanes), reason)
+            return
+
+
 def divide_into_groups(kernel: Kernel) -> Choices:
     """LOCAL for the grid, neighbours in memory first, so that the work-items that go in step touch one piece of it;
     squares where rows and columns of a product are shared. NOLOCALS where no size is known before the call."""
@@ -104,7 +133,7 @@ def divide_into_groups(kernel: Kernel) -> Choices:
     if not axes or group_items(kernel.ast) >= kernel.target.warp:
         return
     stores = [access for access in kernel.accesses if access.is_store]
-    inner = sorted(axes, key=lambda axis: (all(one.stride(axis) != 1 for one in stores), -axis.arg.id))
+    inner = sorted(axes, key=lambda axis: (min(abs(one.stride(axis) or FAR) for one in stores), -axis.arg.id))
     room = min(MOST_ITEMS, kernel.target.group_items) // group_items(kernel.ast)
     square = bool(kernel.reduces) and len(axes) > 1
     sides: list[tuple[UOp, int]] = []

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.kernel.analysis.strides import strides_of
+from tinyexplore.kernel.analysis.strides import strides_of, vector_along
 from tinyexplore.kernel.analysis.work_groups import group_dimensions
 from tinyexplore.kernel.opts.kind import Law
 from tinyexplore.kernel.opts.obstacles import no_block, no_reduction, scatters_in_order
@@ -104,7 +105,7 @@ def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: 
     strides = strides_of(load.src[0].src[1])
     in_order = sorted(axes, key=lambda loop: (-abs(strides.get(loop) or FAR), loop.arg.id))
     copies = {loop: UOp.range(loop.size, Axis(first + n, AxisKind.COPY)) for n, loop in enumerate(in_order)}
-    terms, size = layout(kernel, in_order, load.dtype.itemsize)
+    terms, size = layout(kernel, in_order, load)
     space = UOp(Ops.DEFINE_LOCAL, PtrDType(load.dtype, size, "shared"), (), f"tile{number}")
     place = from_terms(terms, 0)
     value = load.substitute(copies, how=how)
@@ -113,36 +114,56 @@ def from_shared(kernel: Kernel, load: UOp, axes: list[UOp], number: int, first: 
     return UOp(Ops.LOAD, load.dtype, (space.index(place), filled))
 
 
-def layout(kernel: Kernel, in_order: list[UOp], itemsize: int) -> tuple[dict[UOp, int], int]:
+def layout(kernel: Kernel, in_order: list[UOp], load: UOp) -> tuple[dict[UOp, int], int]:
     """How far apart the steps of each loop lie in shared memory, and how many elements all take.
 
-    Neighbouring work-items read neighbours, so that their reads are in different banks. What a warp stores at one time
-    are neighbours in memory, steps of the last loop of `in_order`, and as many rows of them as 32 banks take.
+    A tile of neighbours, as many as a vector has, is read as one, and comes first. Neighbouring work-items read
+    neighbours, so that their reads are in different banks. What a warp stores at one time are neighbours in memory,
+    steps of the last loop of `in_order` or every so many of them, and as many rows as 32 banks take.
     """
+    itemsize, most = load.dtype.itemsize, kernel.target.access_bytes
+    vector = next((loop for loop in reversed(in_order) if is_vector(loop, most // itemsize)), None)
+    at_a_time = vector_along(load.src[0], in_order[-1], most)
     dimensions = [loop for dimension in group_dimensions(kernel.ast) for loop in dimension]
     rank = {loop: place for place, loop in enumerate(dimensions)}
     kinds = (AxisKind.UPCAST, AxisKind.REDUCE, AxisKind.UNROLL)
 
-    def order(loop: UOp) -> tuple[bool, int, int]:
-        return loop not in rank, rank[loop] if loop in rank else kinds.index(loop.arg.kind), -loop.arg.id
+    def order(loop: UOp) -> tuple[bool, bool, int, int]:
+        return (
+            loop is not vector,
+            loop not in rank,
+            rank[loop] if loop in rank else kinds.index(loop.arg.kind),
+            -loop.arg.id,
+        )
 
     terms: dict[UOp, int] = {}
     stride = 1
     for loop in sorted(in_order, key=order):
-        if loop is in_order[-1] and stride > 1:
-            stride = padded_row(stride, itemsize, max(1, BANKS // loop.size))
+        if loop is in_order[-1] and loop is not vector and stride > 1:
+            columns = min(BANKS, max(1, loop.size // at_a_time))
+            stride = padded_row(stride, itemsize, columns, at_a_time, 1 if vector is None else vector.size)
         terms[loop] = stride
         stride *= loop.size
     return dict(reversed(terms.items())), stride
 
 
-def padded_row(elements: int, itemsize: int, rows: int) -> int:
-    """No fewer elements, of which each step stores into other banks than the steps before: an odd number of words for
-    one row at a time, twice an odd number for two …"""
-    in_a_word = max(1, WORD // itemsize)
-    words = -(-elements // in_a_word)
-    rows = 1 << (rows.bit_length() - 1)
-    return (words + (rows - words) % (2 * rows)) * in_a_word
+def is_vector(loop: UOp, lanes: int) -> bool:
+    """True for a written out loop whose steps can be read as one vector of at most `lanes`."""
+    return loop.arg.kind is AxisKind.UPCAST and 1 < loop.size <= lanes and loop.size & (loop.size - 1) == 0
+
+
+def padded_row(elements: int, itemsize: int, columns: int, at_a_time: int = 1, unit: int = 1) -> int:
+    """The least number of elements from `elements` on, a multiple of `unit`, for which a warp's stores, to as many rows
+    (`at_a_time` apart) as it has `columns`, and beside each other in each of them, meet in the fewest banks."""
+    unit = max(unit, WORD // itemsize)
+
+    def busiest(stride: int) -> int:
+        rows = range(max(1, BANKS // columns))
+        words = {(column * at_a_time * stride + row) * itemsize // WORD for column in range(columns) for row in rows}
+        return max(Counter(word % BANKS for word in words).values())
+
+    first = -(-elements // unit) * unit
+    return min(range(first, first + BANKS * unit, unit), key=busiest)
 
 
 __all__ = ["AMOUNTS", "LAW", "apply", "obstacle", "padded_row", "shared_reads"]

@@ -184,7 +184,9 @@ class GPUWriter(CWriter):
         """Integers wrap, which signed ones of these languages need not: they are computed as unsigned ones."""
         assert isinstance(node.dtype, DType)
         if node.dtype.count > 1:
-            raise RenderError(f"{node.dtype!r}: programs for GPUs compute with no vectors, for each work-item is a lane")
+            raise RenderError(
+                f"{node.dtype!r}: programs for GPUs compute with no vectors, for each work-item is a lane"
+            )
         if node.op not in WRAPPING or node.dtype not in _UNSIGNED or is_exact(node):
             return super().alu(node)
         unsigned = _UNSIGNED[node.dtype]
