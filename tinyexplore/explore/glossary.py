@@ -330,6 +330,11 @@ TERMS: tuple[Term, ...] = (
     Term("pass", "prefetch", "Puts requests for cache lines before loads."),
     Term("pass", "linearize", "Puts the graph in order: the loop program."),
     Term("pass", "interleave", "Lets copies of a computation go in step, so that the processor need not wait."),
+    Term(
+        "pass",
+        "vector accesses",
+        "On a GPU: aligned neighbours that a work-item loads or stores are one vector access.",
+    ),
     Term("pass", "loop barriers", "On a GPU: no step of a loop fills shared memory while another is still being read."),
     Term("pass", "render", "Writes the program as text for the compiler."),
     Term("pass", "compile", "The compiler makes machine code of it."),

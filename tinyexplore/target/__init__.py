@@ -49,9 +49,9 @@ class Target:
     setting TARGET that it was made by.
     has_local: it is a GPU: output axes are a grid of work-groups, whose work-items share `shared_bytes` of memory and
     wait for each other at barriers; a group has at most `group_items`, of which `warp` go in step. shared_is_near: that
-    memory is nearer than any other. access_bytes: a work-item loads or stores neighbours in memory together, so many bytes
-    at the most (0: one element at a time). lacks: dtypes that it does not compute with. cores: its tensor cores, those to be
-    preferred first.
+    memory is nearer than any other. access_bytes: so many bytes of neighbours in memory a work-item loads or stores
+    together, at the most (0: one element at a time). lacks: dtypes that it does not compute with. cores: its tensor
+    cores, those to be preferred first.
     """
 
     name: str

@@ -252,6 +252,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "prefetch": "Puts requests for cache lines before loads.",
       "linearize": "Puts the graph in order: the loop program.",
       "interleave": "Lets copies of a computation go in step, so that the processor need not wait.",
+      "vector accesses": "On a GPU: aligned neighbours that a work-item loads or stores are one vector access.",
       "loop barriers": "On a GPU: no step of a loop fills shared memory while another is still being read.",
       "render": "Writes the program as text for the compiler.",
       "compile": "The compiler makes machine code of it.",

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from math import gcd
 
 from tinyexplore.codegen.lowering import Lowering
-from tinyexplore.dtype import DType, dtypes
+from tinyexplore.dtype import DType
 from tinyexplore.kernel.analysis.work_groups import is_shared
+from tinyexplore.kernel.transforms.substitute import record_derived
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 
@@ -29,9 +30,12 @@ def access_in_vectors(sink: UOp, lowering: Lowering) -> UOp:
     most = lowering.target.access_bytes
     if not most:
         return sink
-    while changes := loaded_in_vectors(sink, most):  # again, as long as a load tells where others are
-        sink = sink.substitute(changes, how="loaded with its neighbours")
-    filled = {barrier: stored_in_vectors(barrier, most) for barrier in sink.find(Ops.BARRIER)}
+    lanes, before = loaded_in_vectors(sink, most), None
+    while sink is not before:  # again: what a vector waits for, and where it is, may be loaded in vectors too
+        before, sink = sink, sink.substitute(lanes, how="loaded with its neighbours")
+    filled: dict[UOp, UOp] = {}
+    for barrier in sink.find(Ops.BARRIER):  # sources first
+        filled[barrier] = stored_in_vectors(barrier.substitute(filled), most)
     return stored_in_vectors(sink.substitute(filled, how="after vectors are stored"), most)
 
 
@@ -41,6 +45,7 @@ def loaded_in_vectors(sink: UOp, most: int) -> dict[UOp, UOp]:
     for loads in vectors_of(sink.find(Ops.LOAD), most):
         first = loads[0]
         vector = first.replace(dtype=element_of(first).vec(len(loads)))
+        record_derived([(load, vector) for load in loads], "loaded with its neighbours")
         changes.update({load: UOp(Ops.GEP, load.dtype, (vector,), lane) for lane, load in enumerate(loads)})
     return changes
 
@@ -51,7 +56,8 @@ def stored_in_vectors(node: UOp, most: int) -> UOp:
     for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most):
         vector = put_together([store.src[1] for store in stores])
         joined.update(dict.fromkeys(stores))
-        joined[stores[0]] = stores[0].replace(src=(stores[0].src[0], vector))
+        joined[stores[0]] = together = stores[0].replace(src=(stores[0].src[0], vector))
+        record_derived([(store, together) for store in stores], "stored with its neighbours")
     sources = [joined.get(src, src) for src in node.src]
     return node.replace(src=tuple(src for src in sources if src is not None)) if joined else node
 
@@ -75,7 +81,20 @@ def element_of(access: UOp) -> DType:
 
 def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
     """Aligned neighbours among these accesses, in order, as many at a time as `most` bytes hold."""
-    walks: dict[Walk, dict[int, UOp]] = {}
+    for (_, index), by_place in walks_of(accesses).items():
+        known = gcd(*[factor for _, factor in index])  # every place is a multiple of it, beside the constant
+        width = most // element_of(next(iter(by_place.values()))).itemsize
+        while width > 1:
+            for start in list(by_place) if known % width == 0 else ():
+                places = range(start, start + width)
+                if start % width == 0 and all(place in by_place for place in places):
+                    yield [by_place.pop(place) for place in places]
+            width //= 2
+
+
+def walks_of(accesses: list[UOp]) -> dict[Walk, dict[int, UOp]]:
+    """Accesses of one element, in memory that all reach, by where they are but for a constant; by that constant."""
+    found: dict[Walk, dict[int, UOp]] = {}
     for access in accesses:
         memory, idx, *condition = access.src[0].src
         order = access.src[1 if access.op is Ops.LOAD else 2 :]
@@ -83,17 +102,8 @@ def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
         if in_reach and element_of(access).count == 1 and all(src.op is Ops.BARRIER for src in order):
             terms, constant = linear_terms(idx)
             walk = (memory, *condition, *order), frozenset(terms.items())
-            walks.setdefault(walk, {})[constant] = access
-    for (_, terms), by_place in walks.items():
-        known = gcd(*(factor for _, factor in terms))  # every index is a multiple of it, beside the constant
-        width = most // element_of(next(iter(by_place.values()))).itemsize
-        while width > 1:
-            starts = [place for place in by_place if place % width == 0] if known % width == 0 else []
-            for start in starts:
-                places = range(start, start + width)
-                if all(place in by_place for place in places):
-                    yield [by_place.pop(place) for place in places]
-            width //= 2
+            found.setdefault(walk, {})[constant] = access
+    return found
 
 
 __all__ = ["access_in_vectors"]

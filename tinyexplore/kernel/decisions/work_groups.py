@@ -64,10 +64,10 @@ def share_reductions(kernel: Kernel) -> Choices:
 
 def tile_in_shared_memory(kernel: Kernel) -> Choices:
     """UPCAST, LOCAL and STAGE for large products: a square of work-items with a tile of results each. Where memory is
-    accessed in vectors, a tile's rows and columns are neighbours, which one vector of a row of shared memory holds, and
-    one of the result. Where it is not, they lie a side of the group apart, so that neighbours read and store neighbours.
-    What rows and columns read is copied into shared memory once for the group. Where that is memory like any other (a
-    CPU's), nothing is gained."""
+    accessed in vectors, a tile's rows and columns are neighbours: one vector of shared memory, and one of the result.
+    Where it is not, they lie a side of the group apart, so that neighbours read and store neighbours. What rows and
+    columns read is copied into shared memory once for the group. Where that is memory like any other (a CPU's), nothing
+    is gained."""
     axes = grid_axes(kernel.ast)[-2:]
     loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
     if not kernel.target.shared_is_near or len(axes) < 2 or len(loads) < 2 or len(kernel.reduces) != 1:

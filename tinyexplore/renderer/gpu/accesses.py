@@ -24,38 +24,53 @@ def is_vector_access(node: UOp) -> bool:
     return bool(node.dtype.count > 1)
 
 
-def one_by_one(uops: Sequence[UOp]) -> list[UOp]:
-    """The same program with an access for each lane: for memory that starts anywhere, and languages without vectors."""
-    done: dict[UOp, UOp] = {}
-    found: dict[UOp, None] = {}
+def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
+    """The same program with an access for each lane, for memory that starts anywhere and languages without vectors:
+    its nodes in order, and what each stands for."""
+    users = [node for node in uops if node.op is not Ops.GEP and not is_vector_access(node)]
+    whole = {src for node in users for src in node.src}  # what a tensor core takes
+    lanes: dict[UOp, list[UOp]] = {}  # of each vector
+    now: dict[UOp, UOp] = {}
+    found: dict[UOp, UOp] = {}
     for node in uops:
-        node_now = node.replace(src=tuple(done[src] for src in node.src))
-        if is_vector_access(node):
-            node_now = split_up(node_now, found)
-        done[node] = node_now
-        found[node_now] = None
-    return list(found)
+        if node.op is Ops.VECTORIZE and node not in whole:
+            lanes[node] = [now[src] for src in node.src]
+        elif node.op is Ops.GEP and node.src[0] in lanes:
+            now[node] = lanes[node.src[0]][node.arg]
+        elif is_vector_access(node):
+            lanes[node] = accesses_of(node, lanes, now, found)
+            if node.op is Ops.STORE:
+                now[node] = lanes[node][-1]  # which a barrier comes after
+            elif node in whole:
+                now[node] = UOp(Ops.VECTORIZE, node.dtype, tuple(lanes[node]))
+                found[now[node]] = node
+        else:
+            now[node] = node.replace(src=tuple([now[src] for src in node.src]))
+            found[now[node]] = node
+    return found
 
 
-def split_up(access: UOp, found: dict[UOp, None]) -> UOp:
-    """Accesses of single elements, put into `found`, of which the last is given back: what stands for `access`."""
-    pointer, idx, *valid = access.src[0].src
-    value = access if access.op is Ops.LOAD else access.src[1]
+def accesses_of(node: UOp, lanes: dict[UOp, list[UOp]], now: dict[UOp, UOp], found: dict[UOp, UOp]) -> list[UOp]:
+    """An access for each lane of `node`, put into `found` with all that they need."""
+    memory, idx, *valid = [now[src] for src in node.src[0].src]
+    value = node if node.op is Ops.LOAD else node.src[1]
+    after = [now[src] for src in node.src[1 if node.op is Ops.LOAD else 2 :]]
     assert isinstance(value.dtype, DType)
-    lanes = []
+    made = []
     for lane in range(value.dtype.count):
         step = index_const(lane)
-        position = idx + step if lane else idx
-        place = pointer.index(position, *valid)
-        found.update(dict.fromkeys((step, position, place)))
-        if access.op is Ops.LOAD:
-            lanes.append(UOp(Ops.LOAD, value.dtype.scalar, (place, *access.src[1:])))
+        place = memory.index(idx + step if lane else idx, *valid)
+        needs = [step, place.src[1], place]
+        if node.op is Ops.LOAD:
+            made.append(UOp(Ops.LOAD, value.dtype.scalar, (place, *after)))
         else:
-            element = UOp(Ops.GEP, value.dtype.scalar, (value,), lane)
-            found[element] = None
-            lanes.append(UOp(Ops.STORE, dtypes.void, (place, element, *access.src[2:])))
-        found[lanes[-1]] = None
-    return UOp(Ops.VECTORIZE, value.dtype, tuple(lanes)) if access.op is Ops.LOAD else lanes[-1]
+            known = lanes.get(value)
+            element = UOp(Ops.GEP, value.dtype.scalar, (now[value],), lane) if known is None else known[lane]
+            needs.append(element)
+            made.append(UOp(Ops.STORE, dtypes.void, (place, element, *after)))
+        for one in (*needs, made[-1]):
+            found.setdefault(one, node)
+    return made
 
 
 __all__ = ["ALIGNMENT", "in_vectors", "one_by_one"]

@@ -50,12 +50,13 @@ class Dialect:
     language: its short name. words: its full one. kernel, parameter, variable: how a kernel and what it is given are
     declared ({type}, {name}, {number}); further: what it is given besides. shared, barrier: memory of a group, and
     waiting for it. special: how a work-item knows its numbers, by the first letters of a SPECIAL ({d}: the dimension,
-    {x}: its letter). spaces: of what a pointer into a buffer, and one into memory of a group, points to. vectors: the
-    language has vectors of its own, else they are structs; together, lane: how one is made of its lanes ({type}, {lanes}),
-    and one of them ({vector}, {n}). limit: how it is said that groups have so many work-items ({x}, {y}, {z}, {all}). names: its words
-    for those of C99. helper: how a helper is declared. conversions: helpers that are written in another way. bits: how
-    bits are taken for another type; "" for memcpy. head: lines that come first; double: one more where there are any.
-    guards: whole groups are run, also of a grid of which the program does not say what a group is.
+    {x}: its letter). spaces: of what a pointer into a buffer points to, and one into memory of a group. vectors: the
+    language has vectors of its own, else they are structs; together, lane: how one is made of its lanes ({type},
+    {lanes}), and a lane of one ({vector}, {n}). limit: how it is said that groups have so many work-items ({x}, {y},
+    {z}, {all}). names: its words for those of C99. helper: how a helper is declared. conversions: helpers that are
+    written in another way. bits: how bits are taken for another type; "" for memcpy. head: lines that come first;
+    double: one more where there are any. guards: whole groups are run, also of a grid of which the program does not say
+    what a group is.
     """
 
     language: str

@@ -27,7 +27,7 @@ from tinyexplore.renderer.program import (
 from tinyexplore.renderer.text import ATOM, SUM, variable_name
 from tinyexplore.target import GPUS, TENSOR_CORES, Target
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.bounds import is_exact
 from tinyexplore.uop.symbolic import text
 
@@ -58,7 +58,7 @@ class GPURenderer:
         """The `ProgramSpec` of a kernel called `name`. RenderError where it has a type that the target lacks."""
         check_types(self.target, uops)
         if not self.aligned:
-            uops = one_by_one(uops)
+            uops = list(one_by_one(uops))
         for node in uops:
             if node.op is Ops.WMMA and TENSOR_CORES[node.arg].language != self.language:
                 raise RenderError(
@@ -87,14 +87,20 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
 
 def written(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
     """The lines of a kernel called `name`."""
-    if language == WGSL:
-        return WGSLWriter(one_by_one(uops)).write(name)
+    if language == WGSL:  # a buffer is an array of numbers there, or one of vectors
+        stands_for = one_by_one(uops)
+        lines = WGSLWriter(list(stands_for)).write(name)
+        return [line._replace(uops=tuple(dict.fromkeys(stands_for[node] for node in line.uops))) for line in lines]
     return GPUWriter(uops, DIALECTS[language]).write(name)
 
 
 def check_types(target: Target, uops: Sequence[UOp]) -> None:
-    """RenderError where a program has a type that the target lacks."""
+    """RenderError where a program computes with a type that the target lacks."""
     for node in uops:
+        if target.has_local and node.op in Group.ALU and node.dtype.count > 1:
+            raise RenderError(
+                f"{node.dtype!r}: programs for GPUs compute with no vectors, for each work-item is a lane"
+            )
         if (missing := lacks(target.lacks, node)) is not None:
             raise RenderError(
                 f"{missing.name}: {target.cpu} does not compute with it; cast to another type, or choose another device"
@@ -182,13 +188,9 @@ class GPUWriter(CWriter):
 
     def alu(self, node: UOp) -> tuple[str, int]:
         """Integers wrap, which signed ones of these languages need not: they are computed as unsigned ones."""
-        assert isinstance(node.dtype, DType)
-        if node.dtype.count > 1:
-            raise RenderError(
-                f"{node.dtype!r}: programs for GPUs compute with no vectors, for each work-item is a lane"
-            )
         if node.op not in WRAPPING or node.dtype not in _UNSIGNED or is_exact(node):
             return super().alu(node)
+        assert isinstance(node.dtype, DType)
         unsigned = _UNSIGNED[node.dtype]
         values = [f"({unsigned}){self.operand(src, ATOM)}" for src in node.src]
         return f"({SCALAR[node.dtype]})({WRAPPING[node.op].format(*values)})", SUM

@@ -83,7 +83,7 @@ class VectorWriter(GPUWriter):
 
     def __init__(self, uops: Sequence[UOp]) -> None:
         super().__init__(uops, OPENCL)
-        self.names = OPENCL.names
+        self.names = dict(OPENCL.names)
         self.scratch = {node: number for number, (node, _) in enumerate(scratch_in_memory(uops))}
         of_all = [f"__global {_element(node)}* restrict scratch{number}" for node, number in self.scratch.items()]
         self.dialect = replace(OPENCL, further=tuple(of_all))
