@@ -35,3 +35,8 @@ def test_a_race_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Mismatch, match=r"STAGE.*RaceError: .*tile0\[\d+\], which work-item .* has"):
         for number in range(100_000, 100_200):
             run_case(number, Tried(), "sm_90", ["small_product"])
+
+
+def test_a_barrier_that_another_ones_stores_wait_for_stays_one() -> None:
+    """Shared memory of a reduction is filled from a tile that is copied in vectors: the copy was there twice."""
+    run_case(101, Tried())

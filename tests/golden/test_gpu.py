@@ -35,7 +35,7 @@ METAL_WORDS = """\
 #define kernel
 #define device
 #define constant
-#define threadgroup static
+#define threadgroup
 #define LONG_MIN (-__LONG_MAX__ - 1)
 #define INFINITY __builtin_inff()
 typedef unsigned char uchar;

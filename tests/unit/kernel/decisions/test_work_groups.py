@@ -34,7 +34,7 @@ def test_as_many_share_a_reduction_as_do_the_fewest_steps() -> None:
         ),
         (
             matmul(unread(256, 128), unread(128, 256)),
-            ["LOCAL(0, 16)", "LOCAL(1, 16)", "UPCAST(0, 4)", "UPCAST(1, 4)", "STAGE(2, 16)"],
+            ["UPCAST(0, 4)", "UPCAST(1, 4)", "LOCAL(0, 16)", "LOCAL(1, 16)", "STAGE(2, 16)"],
         ),
     ],
     ids=["elementwise", "long rows", "many rows", "softmax", "short matmul", "matmul"],
