@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.widgets.test_accessibility import axe
+from tests.support.axe import findings
 from tests.widgets.test_live import START_MS, opened
 from tinyexplore.cli import main
 
@@ -98,6 +98,4 @@ def test_a_link_that_was_cut_says_so(browser: Any, site: Path) -> None:
 def test_the_playground_is_without_grave_findings(page: Any, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.wait_for_timeout(300)
-    page.evaluate(axe())
-    found = page.evaluate("() => axe.run(document.getElementById('playground'), {resultTypes: ['violations']})")
-    assert [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")] == []
+    assert findings(page, "#playground") == []
