@@ -487,7 +487,7 @@ assert view.trace.kernels and view.branch().status == "done"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("tinyexplore.explore.") for name in ran.stdout.split()}
     assert {"session", "recording.listen"} <= loaded
-    answering = {"model", "codec", "query", "recording.build"}
+    answering = {"kept", "model", "codec", "query", "recording.build", "recording.rows"}
     assert not {
         name for name in loaded if name in answering or name.startswith(("pictures.", "exports.", "whatif.commands"))
     }

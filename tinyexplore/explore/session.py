@@ -20,10 +20,10 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import further_listings, measuring_on, step_by_step
 from tinyexplore.explore.byhand.asked import Asked, ByHand
 from tinyexplore.explore.counted import count_text
-from tinyexplore.explore.kept import Kept, kept_kernels, limit_of
+from tinyexplore.explore.recording.inputs import limit_of
 from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
 from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
-from tinyexplore.explore.recording.scheduled import Scheduled, kept_graphs
+from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import raised_in_compiler, source_text, user_code_here, user_frame_of
 from tinyexplore.explore.shown import shown
@@ -36,6 +36,7 @@ from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
 if TYPE_CHECKING:
+    from tinyexplore.explore.kept import Kept
     from tinyexplore.explore.model import Ceiling, KernelInfo, Node, Search, Trace
     from tinyexplore.explore.parts import Parts
     from tinyexplore.explore.predict import Stop
@@ -182,6 +183,8 @@ class Explorer(WhatIfDoor, ByHand):
 
     def _tell(self) -> Trace:
         """Makes the trace, and lets go of all that was recorded."""
+        from tinyexplore.explore.recording.rows import kept_graphs
+
         assert self._untold is not None
         kernels: dict[int, Kernel] = {}
         numbers: dict[LazyBuffer, int] = {}
@@ -196,6 +199,8 @@ class Explorer(WhatIfDoor, ByHand):
         return trace
 
     def _keep(self, drafts: Sequence[KernelDraft]) -> None:
+        from tinyexplore.explore.kept import kept_kernels
+
         self._kept = kept_kernels(drafts, self._contents)
         self._contents = {}
 

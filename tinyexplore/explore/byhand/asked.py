@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Device
 from tinyexplore.execute.threads import estimated_ns, parts_for
-from tinyexplore.explore.kept import Kept
 from tinyexplore.target import core_count
 
 if TYPE_CHECKING:
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.byhand.streams import AddressStream
     from tinyexplore.explore.byhand.throughput import Throughput
     from tinyexplore.explore.comparing.rosetta import Rosetta
+    from tinyexplore.explore.kept import Kept
     from tinyexplore.explore.model import Branch, KernelInfo, Trace
     from tinyexplore.kernel import Opt
     from tinyexplore.uop import UOp
@@ -32,15 +31,15 @@ class NotKeptError(RuntimeError):
 Opts = tuple[str, ...] | None  # None: as captured
 
 
-@dataclass
 class Asked:
     """Answers that go with the pages that are made after: by kernel, throughputs by kernel and branch (None: none);
     `caches`: the opts before and after that were compared."""
 
-    throughputs: dict[tuple[int, int | None], Throughput] = field(default_factory=dict)
-    rosettas: dict[int, Rosetta] = field(default_factory=dict)
-    gpus: dict[int, GPUView] = field(default_factory=dict)
-    caches: dict[int, tuple[Opts, Opts]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.throughputs: dict[tuple[int, int | None], Throughput] = {}
+        self.rosettas: dict[int, Rosetta] = {}
+        self.gpus: dict[int, GPUView] = {}
+        self.caches: dict[int, tuple[Opts, Opts]] = {}
 
     def as_data(self, explorer: ByHand) -> dict[str, dict[str, Any]]:
         """By the panel's name, then by kernel ("0"), or kernel and branch ("0:3")."""

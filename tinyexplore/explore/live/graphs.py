@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.recording.scheduled import KeptGraph, Memory, Row
+from tinyexplore.explore.recording.rows import KeptGraph, Memory, Row
 from tinyexplore.uop import Ops
 
 _TYPES: Mapping[str, DType] = dtypes.fields()

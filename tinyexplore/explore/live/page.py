@@ -15,7 +15,7 @@ from tinyexplore.explore.live.carried import Carried, carried_of
 from tinyexplore.explore.live.packing import block, python_blocks
 from tinyexplore.explore.live.pyodide import find_pyodide
 from tinyexplore.explore.model import Trace
-from tinyexplore.explore.recording.scheduled import KeptGraph
+from tinyexplore.explore.recording.rows import KeptGraph
 from tinyexplore.util import Context
 
 

@@ -8,8 +8,8 @@ from threading import RLock
 from typing import Any
 
 from tinyexplore.device import Buffer
-from tinyexplore.explore.kept import InputKeeper
 from tinyexplore.explore.recording.held import Held, held_by, roots_of
+from tinyexplore.explore.recording.inputs import InputKeeper
 from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import user_frame_here
@@ -71,7 +71,7 @@ class CaptureRecorder(Recorder):
             self._see_earlier(roots_of(event.root), None)  # type: ignore[union-attr]
             self.open_stages += 1
             if event.stage == "schedule":  # type: ignore[union-attr]
-                self.schedules.append(Scheduled.of(tuple(roots_of(event.root))))  # type: ignore[union-attr]
+                self.schedules.append(Scheduled(tuple(roots_of(event.root))))  # type: ignore[union-attr]
         elif kind is Permitted and self.schedules:
             self.schedules[-1].writes = event.writes  # type: ignore[union-attr]
         self.open_stages -= kind is StageEnded

@@ -18,7 +18,7 @@ from tinyexplore.explore.model import (
     Stage,
     Trace,
 )
-from tinyexplore.explore.recording.scheduled import KeptGraph
+from tinyexplore.explore.recording.rows import KeptGraph
 from tinyexplore.explore.recording.sources import rule_text
 from tinyexplore.explore.whatif.bench import Bench, Subject
 from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, SetOpts, from_info, info_of

@@ -18,7 +18,7 @@ from tinyexplore.explore.model import Decision, FusedKernel, OutputCheck, Run, S
 from tinyexplore.explore.recording.build import build_trace, compared_row
 from tinyexplore.explore.recording.drafts import quantile
 from tinyexplore.explore.recording.listen import CaptureRecorder
-from tinyexplore.explore.recording.scheduled import KeptGraph, Made
+from tinyexplore.explore.recording.rows import KeptGraph, Made
 from tinyexplore.explore.whatif.editing.verdict import compared_one_by_one
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem, create_schedule
