@@ -16,14 +16,16 @@ from tests.backends.programs import GPUS, call, compiled, device, linear, loop, 
 from tests.graphs import from_numpy, matmul, numbers, softmax
 from tests.support.limits import has
 from tinyexplore import Context, Tensor, Variable
-from tinyexplore.codegen import PASSES
+from tinyexplore.codegen import PASSES, lower
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.codegen.transforms.loop_barriers import end_steps_with_barriers
 from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import compile_optimised
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.kernel.opts.shared import padded_row
-from tinyexplore.renderer.program import RenderError
+from tinyexplore.renderer.program import RenderError, is_group_barrier
 from tinyexplore.runtime import opencl
 from tinyexplore.runtime.emulator import DivergenceError, RaceError
 from tinyexplore.schedule import ScheduleItem, create_schedule
@@ -317,6 +319,39 @@ def test_a_loop_that_fills_shared_memory_waits_at_the_end_of_each_step() -> None
         runner = compile_optimised("PYTHON", kernel, without)
     with pytest.raises(RaceError, match=r"lidx0=1 reads shared0\[0\], which work-item gidx0=0, lidx0=0 has stored"):
         ExecItem(item, runner, None, item.buffers).run()
+
+
+def test_two_tiles_are_waited_for_at_once() -> None:
+    """A step of a product's sum fills a tile of each operand: one barrier before they are read, one after."""
+    kernel = applied(kernel_on(item_of("matmul")), Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.LOCAL, 1, 5))
+    program = lower(kernel.apply(Opt(OptOps.STAGE, 2, 11)))
+    barriers = [place for place, node in enumerate(program) if is_group_barrier(node)]
+    shared = [place for place, node in enumerate(program) if node.op in (Ops.LOAD, Ops.STORE) and reaches_tile(node)]
+    stores = [place for place in shared if program[place].op is Ops.STORE]
+    loads = [place for place in shared if program[place].op is Ops.LOAD]
+    assert len(barriers) == 2 and len(stores) == 2
+    assert max(stores) < barriers[0] < min(loads) and max(loads) < barriers[1]
+
+
+def reaches_tile(node: UOp) -> bool:
+    return str(node.src[0].src[0].arg).startswith("tile")
+
+
+def test_a_barrier_stays_where_what_is_stored_after_it_was_read_before() -> None:
+    """Into the memory that the first barrier lets others read, the second part stores: without it, they would race."""
+    item, out = special("lidx0", 8), pointer(0, dtypes.int32, 8)
+    other = SHARED.replace(arg="shared1")
+    first = UOp(Ops.BARRIER, dtypes.void, (store(SHARED, item, item.cast(dtypes.int32)),))
+    value = UOp(Ops.LOAD, dtypes.int32, (SHARED.index((item + 1) % 8), first))
+    second = UOp(Ops.BARRIER, dtypes.void, (store(other, item, value),))
+    third = UOp(Ops.BARRIER, dtypes.void, (store(SHARED, item, value * 2),))
+    found = UOp(Ops.LOAD, dtypes.int32, (other.index((item + 1) % 8), second))
+    again = UOp(Ops.LOAD, dtypes.int32, (SHARED.index((item + 1) % 8), third))
+    program = linear(out, SHARED, other, second, third, store(out, item, found + again))
+    kept = end_steps_with_barriers(tuple(program), Lowering(device("PYTHON for opencl").target))
+    assert sum(map(is_group_barrier, kept)) == 3  # shared0 was read since the first
+    (result_of,) = call(compiled("PYTHON for opencl", list(kept)), [(dtypes.int32, 8)], [])
+    assert result_of == [3 * ((n + 2) % 8) for n in range(8)]
 
 
 def test_a_barrier_that_not_all_come_to_is_found() -> None:

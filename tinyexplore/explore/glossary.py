@@ -335,7 +335,11 @@ TERMS: tuple[Term, ...] = (
         "vector accesses",
         "On a GPU: aligned neighbours that a work-item loads or stores are one vector access.",
     ),
-    Term("pass", "loop barriers", "On a GPU: no step of a loop fills shared memory while another is still being read."),
+    Term(
+        "pass",
+        "loop barriers",
+        "On a GPU: no step of a loop fills shared memory that others still read; tiles share a barrier.",
+    ),
     Term("pass", "render", "Writes the program as text for the compiler."),
     Term("pass", "compile", "The compiler makes machine code of it."),
     Term("pass", "list", "Texts in other languages, for the reader only: no program waits for them."),

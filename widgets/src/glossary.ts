@@ -253,7 +253,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "linearize": "Puts the graph in order: the loop program.",
       "interleave": "Lets copies of a computation go in step, so that the processor need not wait.",
       "vector accesses": "On a GPU: aligned neighbours that a work-item loads or stores are one vector access.",
-      "loop barriers": "On a GPU: no step of a loop fills shared memory while another is still being read.",
+      "loop barriers": "On a GPU: no step of a loop fills shared memory that others still read; tiles share a barrier.",
       "render": "Writes the program as text for the compiler.",
       "compile": "The compiler makes machine code of it.",
       "list": "Texts in other languages, for the reader only: no program waits for them."
