@@ -276,13 +276,6 @@ TRICKS: tuple[Trick, ...] = (
         without_setting("collecting_later"),
     ),
     Trick(
-        "threads that take turns quickly",
-        "compiling an MLP's training step",
-        "wall",
-        compiling("mlp_adam_128"),
-        without_setting("switching_quickly"),
-    ),
-    Trick(
         "LLVM without llvmlite's lock",
         "compiling an MLP's training step",
         "wall",

@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from tinyexplore.target import core_count
-from tinyexplore.util.interpreter import switching_quickly
 from tinyexplore.util.locks import can_start_threads
 from tinyexplore.util.workers import Job, Workers, wait_for_all
 
@@ -50,8 +49,7 @@ class Compilers:
         def in_turn() -> R:
             core = self._cores.get()
             try:
-                with switching_quickly():
-                    return work()
+                return work()
             finally:
                 self._cores.put(core)
 

@@ -26,7 +26,6 @@ from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.target import core_count, machine
 from tinyexplore.util import config
-from tinyexplore.util.interpreter import switching_quickly
 from tinyexplore.util.locks import can_start_threads, new_in_children
 
 MOST_PARTS = 65_535  # of one kernel: `pool.ll` counts them in 16 bits
@@ -202,6 +201,6 @@ _makers: list[threading.Thread] = []
 def _make_quietly(threads: int) -> None:
     from tinyexplore.runtime.llvm import shared_compiler  # noqa: PLC0415 (cycle: it makes the pool)
 
-    with suppress(Exception), switching_quickly():
+    with suppress(Exception):
         if native_pool(threads).is_new:  # so the kernels to come will be as well
             threading.Thread(target=shared_compiler().warm_up, name="tinyexplore-warm-up").start()

@@ -287,15 +287,6 @@ class Meanwhile(Generic[T]):
         self._lock, self._open, self._before = threading.Lock(), set(), []
 
 
-# A thread that calls into a compiler asks for the interpreter between the calls, some ten for a kernel. Where another
-# one computes in Python, it would wait Python's own 5 ms each time: longer than it works.
-SWITCH_SECONDS = 1e-4
-
-
-def _switch_quickly() -> None:
-    sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
-
-
 # Objects that came to count as old without a search. Python looks through everything when a quarter as many have grown
 # old as there were, and does not count these: it never might, and cycles of garbage among them would stay for good.
 MOST_UNSEARCHED = 500_000
@@ -314,9 +305,6 @@ def _collect_again(was_on: bool) -> None:
         at_once([partial(gc.freeze), partial(gc.unfreeze)])
     gc.enable()
 
-
-# The interpreter goes from thread to thread some fifty times as often.
-switching_quickly = Meanwhile(sys.getswitchinterval, _switch_quickly, sys.setswitchinterval)
 
 # No cycles of garbage are looked for. Compiling makes hundreds of thousands of nodes without cycles, and forgets most
 # of them at once; looking through all that there is, again and again, took up to a tenth of its time. What is left
@@ -341,7 +329,6 @@ __all__ = [
     "ASKING",
     "MANY",
     "MOST_UNSEARCHED",
-    "SWITCH_SECONDS",
     "TRICKS",
     "Findable",
     "Meanwhile",
@@ -361,6 +348,5 @@ __all__ = [
     "pointer_to",
     "references",
     "referrers",
-    "switching_quickly",
     "without_lock",
 ]

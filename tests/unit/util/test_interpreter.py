@@ -4,47 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
-import threading
 from weakref import ref
 
 import pytest
 
 from tests.support.interrupts import Interrupter
 from tinyexplore.util import interpreter
-from tinyexplore.util.interpreter import SWITCH_SECONDS, collect_now, collecting_later, switching_quickly
-
-
-def test_the_interval_comes_back_after_the_last_block() -> None:
-    usual = sys.getswitchinterval()
-    entered, leave = threading.Event(), threading.Event()
-
-    def other() -> None:
-        with switching_quickly():
-            entered.set()
-            leave.wait(10)
-
-    thread = threading.Thread(target=other)
-    with switching_quickly():
-        assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
-        thread.start()
-        assert entered.wait(10)
-    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
-    leave.set()
-    thread.join()
-    assert sys.getswitchinterval() == pytest.approx(usual)
-
-
-def test_a_shorter_interval_stays() -> None:
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        with pytest.raises(ZeroDivisionError), switching_quickly():
-            assert sys.getswitchinterval() == pytest.approx(1e-5)
-            raise ZeroDivisionError
-        assert sys.getswitchinterval() == pytest.approx(1e-5)
-    finally:
-        sys.setswitchinterval(usual)
+from tinyexplore.util.interpreter import collect_now, collecting_later
 
 
 def test_collecting_goes_on_after_the_last_block() -> None:
@@ -100,11 +66,10 @@ def test_young_garbage_is_found_at_once_where_its_search_was_put_off() -> None:
         assert garbage() is None
     gc.disable()
     try:
-        for block in (collecting_later, switching_quickly):  # turned off by the program; not put off at all
-            with block():
-                garbage = ref(Cycle())
-                collect_now()
-                assert garbage() is not None
+        with collecting_later():  # turned off by the program
+            garbage = ref(Cycle())
+            collect_now()
+            assert garbage() is not None
     finally:
         gc.enable()
 
@@ -137,12 +102,12 @@ def test_garbage_of_many_blocks_does_not_pile_up(monkeypatch: pytest.MonkeyPatch
 
 def test_an_interrupt_leaves_no_setting_changed() -> None:
     def work() -> None:
-        with collecting_later(), switching_quickly():
+        with collecting_later():
             assert not gc.isenabled()
 
-    usual, interrupter = sys.getswitchinterval(), Interrupter()
+    interrupter = Interrupter()
     for place in range(1, interrupter.count(work) + 1):
         interrupter.run(work, place)
-        assert gc.isenabled() and gc.get_freeze_count() == 0 and sys.getswitchinterval() == usual, place
-        assert collecting_later.before is None and switching_quickly.before is None
+        assert gc.isenabled() and gc.get_freeze_count() == 0, place
+        assert collecting_later.before is None
     work()
