@@ -7,12 +7,11 @@ for which WGSL has no memory, take a word each there. Calls come one at a time.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -27,6 +26,7 @@ from tinyexplore.runtime.gpu import gpu_target, no_listings
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import GPUS, chosen
+from tinyexplore.util.config import environment_default
 from tinyexplore.util.locks import new_in_children
 from tinyexplore.util.workers import Job, Workers
 
@@ -42,20 +42,6 @@ NO_DRIVER = (
 )
 
 
-@contextmanager
-def _runtime_folder() -> Iterator[None]:
-    """Mesa asks for the folder of a desktop's session while it looks for devices; where there is none, as in a
-    container, it complains on stderr. Then it is any folder, for as long as it looks."""
-    if "XDG_RUNTIME_DIR" in os.environ:
-        yield
-        return
-    os.environ["XDG_RUNTIME_DIR"] = tempfile.gettempdir()
-    try:
-        yield
-    finally:
-        del os.environ["XDG_RUNTIME_DIR"]
-
-
 class WebGPU:
     """A device of wgpu and its queue. `wgpu`: the module."""
 
@@ -69,7 +55,8 @@ class WebGPU:
             from wgpu.backends.wgpu_native.extras import set_instance_extras  # noqa: PLC0415
 
             set_instance_extras(backends=["Primary"])
-        with _runtime_folder():
+        # Mesa asks for the folder of a desktop's session, and complains on stderr where there is none
+        with environment_default("XDG_RUNTIME_DIR", tempfile.gettempdir()):
             adapters = wgpu.gpu.enumerate_adapters_sync()
         found = [one for one in adapters if one.info["backend_type"] != "OpenGL"]
         if not found:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import ContextDecorator
+from collections.abc import Callable, Iterator
+from contextlib import ContextDecorator, contextmanager
 from contextvars import ContextVar as _PythonContextVar
 from contextvars import Token
 from dataclasses import dataclass, fields, replace
@@ -120,6 +120,19 @@ on it."""
 def getenv(key: str, default: Any = 0) -> Any:
     """The environment variable `key`, converted to the type of `default`."""
     return type(default)(os.environ.get(key, default))
+
+
+@contextmanager
+def environment_default(name: str, value: str) -> Iterator[None]:
+    """The environment variable `name` inside the block is `value` where it is not set: for libraries that read it."""
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 def config_from_environment() -> Config:
