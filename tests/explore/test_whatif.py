@@ -12,6 +12,7 @@ from IPython.lib.pretty import pretty
 
 from tinyexplore import Tensor, Trace, explore
 from tinyexplore.explore import Explorer
+from tinyexplore.explore.figures import duration_text
 from tinyexplore.explore.model import CommandInfo
 from tinyexplore.explore.whatif.commands import (
     COMMANDS,
@@ -126,6 +127,15 @@ def test_a_branch_prints_as_one_line_in_a_notebook(view):
     branch = view.apply(0, "UPCAST(0, 4)")
     start = f"branch {branch.id} · ApplyOpt(0, UPCAST(0, 4)) · {branch.kernels[0].name}: UPCAST(0, 4) · "
     assert pretty(branch) == str(branch) and str(branch).startswith(start) and str(branch).endswith("s")
+
+
+def test_a_branch_of_opts_that_were_set_says_them_all_and_once(view):
+    opts = "UPCAST(0, 2), UPCAST(1, 2), UNROLL(2, 2), VECTOR(1, 4), UPCAST(0, 2)"
+    branch = view.set_opts(0, opts.replace(", UN", ",\n  UN"))
+    name, time = branch.kernels[0].name, duration_text(branch.kernels[0].median_us)
+    assert str(branch) == f"branch {branch.id} · opts set: {opts} · {name} · {time}"
+    wrong = view.set_opts(0, f"UPCAST(7, 4), {opts}")
+    assert str(wrong) == f"branch {wrong.id} · opts set: UPCAST(7, 4), {opts} · {wrong.reason}"
 
 
 def test_undoing_where_nothing_was_done_is_told(view):

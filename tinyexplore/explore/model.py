@@ -709,31 +709,44 @@ class Branch:
     schedule: ScheduleVariant | None = None
 
     def __str__(self) -> str:
-        """One line: the command, what the kernel is by it, and how long that takes."""
+        """One line: what was asked, what the kernel is by it, and how long that takes."""
         from tinyexplore.explore.figures import duration_text
 
-        parts = [
-            f"branch {self.id}",
-            f"{self.command.kind}({', '.join(_short(value) for _, value in self.command.arguments)})",
-        ]
+        asked = self._asked()
+        parts = [f"branch {self.id}", asked]
         for variant in self.kernels[:1]:
             time = "not timed" if variant.median_us is None else duration_text(variant.median_us)
-            parts += [f"{variant.name}: {' '.join(variant.opts) or 'no opts'}", time]
+            opts = " ".join(variant.opts) or "no opts"
+            said = asked.replace("), ", ") ").endswith(f": {opts}")
+            parts += [variant.name if said else f"{variant.name}: {opts}", time]
         if self.schedule is not None:
             time_us = self.schedule.median_us
             parts.append(f"{len(self.schedule.kernels)} kernels")
             parts.append("not timed" if time_us is None else duration_text(time_us))
         return " · ".join([*parts, *([self.reason] if self.reason else [])])
 
+    def _asked(self) -> str:
+        """The command in words where its arguments are texts, which may be long; else as it is written."""
+        from tinyexplore.explore.figures import LANGUAGE_NAMES
+
+        match self.command.kind, dict(self.command.arguments):
+            case "SetOpts", {"opts": opts}:
+                return f"opts set: {_one_line(opts) or 'no opts'}"
+            case "Edit", {"stage": "opts", "text": opts}:
+                return f"edit of the opts: {_one_line(opts) or 'no opts'}"
+            case "Edit", {"stage": stage}:
+                return f"edit of the {LANGUAGE_NAMES.get(str(stage), stage)}"
+            case kind, given:
+                return f"{kind}({', '.join(map(_one_line, given.values()))})"
+
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """What IPython prints of it, in place of all its listings."""
         printer.text(str(self))
 
 
-def _short(value: int | str) -> str:
+def _one_line(value: int | str) -> str:
     """An argument of a command on one line."""
-    text = str(value)
-    return text if len(text) <= 60 and "\n" not in text else f"{len(text.splitlines())} lines"
+    return " ".join(str(value).split())
 
 
 @dataclass(frozen=True, slots=True)
