@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_trace
 from tinyexplore.explore.figures import figures, summary
@@ -613,7 +614,8 @@ def test_a_narrow_notebook_has_everything_and_nothing_over_anything(open_page: O
         box = tab.query_selector(part).bounding_box()
         assert box["width"] > 120 and box["height"] > 60, part
     assert [pane.get_attribute("data-pane") for pane in tab.query_selector_all(".code")] == ["all"]
-    for control in tab.query_selector_all(".graph > .bar button, .graph > .bar input, .pipeline button"):
+    strip = ", .pipeline button" if width > 720 else ""  # where it is one line, it scrolls
+    for control in tab.query_selector_all(f".graph > .bar button, .graph > .bar input{strip}"):
         box = control.bounding_box()
         assert box is None or box["x"] + box["width"] <= width, control.inner_text()
     tab.click("button:text-is('fit')")
@@ -635,6 +637,40 @@ def test_a_narrow_notebook_has_everything_and_nothing_over_anything(open_page: O
     tab.click("[data-place=code]")
     tab.click(".diff .listed:has-text('Assembly')")
     assert tab.get_attribute(".pane-all [data-key=asm]", "aria-selected") == "true"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_a_cell_of_a_notebook_with_its_side_bar_open_the_graph_has_room(
+    open_page: Open, screenshots: Any, scheme: str
+) -> None:
+    tab = open_page(busy=False, width=366, height=1200, scheme=scheme)
+    as_in_a_cell = "const it = document.querySelector('.tinyexplore'); delete it.dataset.page; it.style.setProperty('--height', '780px')"
+    tab.evaluate(as_in_a_cell)
+    for width in (366, 480, 600, 800):
+        tab.set_viewport_size({"width": width, "height": 1200})
+        wait_until(tab, f"document.querySelector('.tinyexplore').clientWidth === {width - 2}")
+        for panel in ("rewrites", "debugger"):
+            tab.evaluate(f"tinyexplore.handle.go({{panel: '{panel}', place: 'lazy'}})")
+            part = ".canvas" if panel == "rewrites" else ".graph"
+            assert tab.query_selector(part).bounding_box()["height"] >= 260, (width, panel)
+            assert tab.evaluate(OVERLAPS) == [], (width, panel)
+            tab.screenshot(path=screenshots / f"cell_{width}_{panel}_{scheme}.png")
+        if width <= 720:
+            assert tab.query_selector(".pipeline").bounding_box()["height"] <= 60
+            assert tab.query_selector("header").bounding_box()["height"] <= 66
+        for place in ("run", "python", "code"):  # the strip follows where the reader goes, the window stays
+            tab.evaluate(f"tinyexplore.handle.go({{place: '{place}'}})")
+            wait_until(
+                tab,
+                """() => {
+                  const [strip, part] = [".pipeline", ".part[aria-current]"].map((one) => document.querySelector(one).getBoundingClientRect());
+                  return part.left >= strip.left - 1 && part.right <= strip.right + 1;
+                }""",
+            )
+        for panel in ("tuner", "warps", "memory", "glossary", "rewrites"):  # each tab can be clicked
+            open_panel(tab, panel)
+            assert state(tab)["cursor"]["panel"] == panel
+        assert tab.evaluate("[scrollX, scrollY]") == [0, 0]
 
 
 def test_panes_join_and_part_as_the_window_changes(open_page: Open) -> None:

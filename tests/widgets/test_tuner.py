@@ -219,6 +219,35 @@ def test_a_page_walks_what_was_recorded_and_says_that_it_can_do_no_more(browser:
     tab.close()
 
 
+def test_names_in_the_tree_are_whole_where_there_is_little_room(browser: Any, tmp_path: Path) -> None:
+    view = product()
+    long = "UPCAST(0, 2), UPCAST(1, 2), UNROLL(2, 2), VECTOR(1, 4), UPCAST(7, 4)"
+    view.branch(0)
+    view.set_opts(0, long)
+    view.edit(0, "c", "floaty x;")
+    view.edit(0, "llvm", "floaty x;")
+    view.edit(0, "opts", f"UNROLL(2, 2),\n{long}")
+    path = tmp_path / "page.html"
+    view.to_html(path)
+    tab = browser.new_page()
+    tab.goto(path.as_uri() + "#panel=tuner&kernel=0")
+    tab.wait_for_selector("html[data-tinyexplore=ready] .tuner-nest", state="attached")
+    for width in (366, 600, 940, 1300):
+        tab.set_viewport_size({"width": width, "height": 900})
+        wait_until(tab, f"document.querySelector('.tinyexplore').clientWidth === {width - 2}")
+        rows = tab.evaluate(
+            """() => [...document.querySelectorAll(".tuner-row")].map((row) => {
+              const name = row.querySelector(".tuner-opt");
+              const whole = name.scrollWidth <= name.clientWidth && name.scrollHeight <= name.clientHeight + 1;
+              return [name.textContent, whole && row.scrollWidth <= row.clientWidth, row.title.startsWith(name.textContent)];
+            })"""
+        )
+        names = {"as captured", long, "edited C", "edited LLVM IR", f"UNROLL(2, 2), {long}"}
+        assert {name for name, *_ in rows} == names, width
+        assert [name for name, whole, titled in rows if not whole or not titled] == [], width
+    tab.close()
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (1300, "dark"), (560, "light")])
 def test_it_is_accessible_and_nothing_is_wider_than_its_place(
     live: Callable[..., Any], width: int, scheme: str

@@ -105,7 +105,7 @@ export class TreeList {
     compare.className = "quiet tuner-compare";
     compare.addEventListener("click", (event) => event.stopPropagation()); // the row itself goes there
     const heat = time === null ? null : `--heat:${Math.round(scale.heat(time) * 100)}%`;
-    const hint = [...(variant?.opts ?? []).map((opt) => optMeaning(opt) || opt), branch.reason].filter(Boolean).join("\n");
+    const hint = [words, ...(variant?.opts ?? []).map((opt) => optMeaning(opt) || opt), branch.reason].filter(Boolean).join("\n");
     return h(
       "div",
       {
@@ -115,7 +115,7 @@ export class TreeList {
         "aria-selected": String(active),
         "aria-level": depth + 1,
         "data-branch": branch.id,
-        title: hint || null,
+        title: hint,
         style: `--depth:${depth}`,
         onclick: choose,
         onkeydown: (event: KeyboardEvent) => this.onKey(event, choose),
@@ -156,9 +156,10 @@ export function nameOf(branch: Branch): string {
   const values = Object.fromEntries(given);
   if (kind === "ApplyOpt") return String(values.opt);
   if (kind === "UndoOpt") return "one opt less";
-  if (kind === "Edit") return `edited ${languageName(String(values.stage))}`;
+  if (kind === "Edit" && values.stage !== "opts") return `edited ${languageName(String(values.stage))}`;
   if (branch.labels.length > 0) return branch.labels[0];
-  return values.opts === undefined ? kind : String(values.opts) || "no opts";
+  const opts = values.opts ?? values.text; // set, or edited as text
+  return opts === undefined ? kind : String(opts).split(/\s+/).join(" ").trim() || "no opts";
 }
 
 function timeText(variant: KernelVariant | null, time: number | null, counted: boolean): string {

@@ -23,6 +23,7 @@ export class PipelineView implements View {
   readonly element = h("nav", { class: "pipeline", "aria-label": "Pipeline" });
   private readonly known = new Map<number | null, Figures>();
   private isOfOne = false; // the figures of the chosen kernel only
+  private shown: Place | null = null; // the part that was brought into sight last
 
   constructor(private readonly store: Store) {
     this.draw();
@@ -72,6 +73,17 @@ export class PipelineView implements View {
     if (trace.kernels.length > 1 && kernel !== undefined) buttons.push(this.scopeChoice(kernel.id));
     replaceChildren(this.element, ...buttons);
     if (focused) this.element.querySelector<HTMLElement>('[aria-current="step"]')?.focus();
+    if (this.shown !== cursor.place) requestAnimationFrame(() => this.reveal());
+    this.shown = cursor.place;
+  }
+
+  /** Scrolls a strip that is longer than its place to where the reader is; nothing around it moves. */
+  private reveal(): void {
+    const part = this.element.querySelector<HTMLElement>('[aria-current="step"]');
+    const { scrollLeft, clientWidth, scrollWidth } = this.element;
+    if (part === null || scrollWidth <= clientWidth) return;
+    const { offsetLeft, offsetWidth } = part;
+    if (offsetLeft < scrollLeft || offsetLeft + offsetWidth > scrollLeft + clientWidth) this.element.scrollLeft = offsetLeft - (clientWidth - offsetWidth) / 2;
   }
 
   /** Whose figures these are: of all kernels, or of the chosen one. */
