@@ -112,9 +112,13 @@ def test_an_edit_is_data_there_and_back_and_stays_with_the_trace(view, tmp_path)
     loaded = view.trace.load(view.trace.save(tmp_path / "trace.json.gz"))
     assert loaded.branches[branch.id] == branch
     first = f"branch {branch.id} · edit of the C · {branch.kernels[0].name}: "
-    assert str(branch).startswith(first) and str(branch).endswith(f" · {branch.reason}") and "same bits" in branch.reason
+    assert (
+        str(branch).startswith(first) and str(branch).endswith(f" · {branch.reason}") and "same bits" in branch.reason
+    )
     of_opts = view.edit(0, "opts", "VECTOR(1, 4)")
-    assert str(of_opts).startswith(f"branch {of_opts.id} · edit of the opts: VECTOR(1, 4) · {of_opts.kernels[0].name} · ")
+    assert str(of_opts).startswith(
+        f"branch {of_opts.id} · edit of the opts: VECTOR(1, 4) · {of_opts.kernels[0].name} · "
+    )
     with pytest.raises(
         WhatIfError, match="no stage 'python' of kernel 0 can be edited; there are: opts, uops, llvm, c"
     ):
