@@ -92,6 +92,12 @@ def until(tab: Any, text: str) -> None:
     tab.wait_for_selector(f".debugger .where:has-text('{text}')")
 
 
+def test_buffers_carry_the_names_of_python(debugger: Any) -> None:
+    parameters = debugger.locator(".debugger .uop:has-text('DEFINE_GLOBAL')").all_inner_texts()
+    assert [text.split("\n")[-1].strip() for text in parameters[1:]] == ["x", "w"]
+    assert {"x · data1", "w · data2"} <= set(debugger.locator(".debugger figcaption b").all_inner_texts())
+
+
 def test_a_nan_is_hunted_to_its_iteration(debugger: Any) -> None:
     debugger.fill(".debugger input", "nan")
     debugger.keyboard.press("Enter")

@@ -1,10 +1,10 @@
 // The memory microscope: which level of the caches answers each touch of memory, by a model; a kernel with any opts beside
 // itself with others, aligned buffer by buffer, loop by loop and line by line.
 
-import { bufferName, count, grouped } from "../format";
+import { count, grouped } from "../format";
 import type { Ask } from "../asking";
 import { h, replaceChildren, s } from "../dom";
-import type { TraceIndex } from "../provenance";
+import { parameterName } from "../kernels";
 import type { Change, Store, View } from "../store";
 import { nameOf } from "../tuner/tree";
 import { isWhole, whatIfOf } from "../whatif";
@@ -150,7 +150,7 @@ export class CachesView implements View {
   }
 
   private show(found: CachesData): void {
-    const { after, before, rows } = withNames(found, (name) => named(name, this.store.index, this.store.cursor.kernel ?? 0));
+    const { after, before, rows } = withNames(found, (name) => parameterName(this.store.index.trace, this.store.cursor.kernel ?? 0, name));
     const focus = this.element.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset.focus : undefined;
     const said = after.caches.map(([name, nbytes, ways]) => `${name} ${nbytes >> 10} KiB, ${count(ways, "way")}`).join(" · ");
     const legend = after.levels.map((level, i) => h("span", { class: "key" }, h("span", { class: `swatch level${colour(i, after.levels)}` }), level));
@@ -174,13 +174,6 @@ function withNames(found: CachesData, called: (name: string) => string): CachesD
     side === null || side.tile === null ? side : { ...side, tile: { ...side.tile, buffers: side.tile.buffers.map(([name, ...lines]) => [called(name), ...lines]) } };
   const rows = found.rows.map(([of, name, ...counts]): CachesData["rows"][number] => [of, of === "buffer" ? called(name) : name, ...counts]);
   return { after: model(found.after), before: model(found.before), rows };
-}
-
-/** "x · data1": as the user's Python calls what the program calls data1. */
-function named(name: string, { trace }: TraceIndex, kernel: number): string {
-  const parameter = /^data(\d+)$/.exec(name);
-  const buffer = parameter === null ? undefined : trace.buffers[trace.kernels[kernel].buffers[Number(parameter[1])]];
-  return buffer === undefined ? name : `${bufferName(buffer)} · ${name}`;
 }
 
 function key(opts: Opts): string {

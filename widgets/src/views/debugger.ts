@@ -5,6 +5,7 @@
 import { grouped } from "../format";
 import type { Ask } from "../asking";
 import { button, h, replaceChildren } from "../dom";
+import { parameterName } from "../kernels";
 import { type Action, RecordedRun, type State, type Tensor } from "../recorded";
 import type { Change, Store, View } from "../store";
 
@@ -108,7 +109,7 @@ export class DebuggerView implements View {
       this.element,
       this.controls(state),
       state.note === "" ? null : h("p", { class: "note faint" }, state.note),
-      h("div", { class: "debugged" }, this.program(state), h("div", { class: "tensors", tabindex: 0, role: "region", "aria-label": "Tensors" }, this.touched(state), ...touchedFirst(state.tensors).map(grid))),
+      h("div", { class: "debugged" }, this.program(state), h("div", { class: "tensors", tabindex: 0, role: "region", "aria-label": "Tensors" }, this.touched(state), ...touchedFirst(state.tensors).map((tensor) => grid(tensor, this.named(tensor.name))))),
     );
     const program = this.element.querySelector<HTMLElement>(".program")!;
     program.scrollTop = scrolled;
@@ -190,17 +191,30 @@ export class DebuggerView implements View {
         "button",
         { type: "button", class: "uop", "aria-current": place === state.place ? "step" : null, title: "Run on to this line", onclick: () => this.act({ do: "run to", line: place }) },
         h("span", { class: "text" }, text),
+        this.parameter(text),
         values.has(place) ? h("span", { class: "value" }, values.get(place)!) : null,
       ),
     );
     return h("div", { class: "program", role: "group", "aria-label": "Linear program" }, ...lines);
   }
 
+  /** As the user's Python calls a buffer, beside the program's own name. */
+  private named(buffer: string): string {
+    return parameterName(this.store.index.trace, this.kernel ?? 0, buffer);
+  }
+
+  /** Whose memory a parameter is, at the line that declares it. */
+  private parameter(line: string): HTMLElement | null {
+    const [, buffer] = /DEFINE_GLOBAL (\w+)/.exec(line) ?? [];
+    const name = buffer === undefined ? "" : this.named(buffer);
+    return name === (buffer ?? "") ? null : h("span", { class: "faint" }, name.slice(0, -` · ${buffer}`.length));
+  }
+
   private touched(state: State): HTMLElement | null {
     if (state.accesses.length === 0) return h("p", { class: "note faint" }, "This step touches no memory.");
     const [buffer, stored, index, value] = state.accesses[0];
     const places = index.filter((place) => place !== null);
-    const where = places.length === 0 ? "nothing: no lane is valid" : places.length === 1 ? `${buffer}[${places[0]}]` : `${buffer}[${places[0]} … ${places.at(-1)}]`;
+    const where = places.length === 0 ? "nothing: no lane is valid" : places.length === 1 ? `${this.named(buffer)}[${places[0]}]` : `${this.named(buffer)}[${places[0]} … ${places.at(-1)}]`;
     return h("p", { class: "note" }, h("b", {}, where), stored ? ` ← ${value}` : ` → ${value}`);
   }
 }
@@ -209,7 +223,7 @@ function touchedFirst(tensors: Tensor[]): Tensor[] {
   return [...tensors].sort((a, b) => Number(b.lit.length > 0) - Number(a.lit.length > 0));
 }
 
-function grid({ name, size, width, first, cells, lit, recent, stored }: Tensor): HTMLElement {
+function grid({ name, size, width, first, cells, lit, recent, stored }: Tensor, called: string): HTMLElement {
   const now = new Set(lit);
   const before = new Set(recent);
   const boxes = cells.map((text, i) => {
@@ -221,8 +235,8 @@ function grid({ name, size, width, first, cells, lit, recent, stored }: Tensor):
   return h(
     "figure",
     { class: "tensor" },
-    h("figcaption", {}, h("b", {}, name), h("span", { class: "faint" }, shown)),
-    h("div", { class: "elements", style: `--width:${width}`, role: "img", "aria-label": `${name}${shown}; touched: ${lit.join(", ") || "nothing"}` }, ...boxes),
+    h("figcaption", {}, h("b", {}, called), h("span", { class: "faint" }, shown)),
+    h("div", { class: "elements", style: `--width:${width}`, role: "img", "aria-label": `${called}${shown}; touched: ${lit.join(", ") || "nothing"}` }, ...boxes),
   );
 }
 
