@@ -314,6 +314,7 @@ def measure(rounds: int, say: Callable[[str], None]) -> Iterator[Figure]:
     """Every figure, in the order of the table."""
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
         folder = Path(name)
+        Page(browser, chain(2), folder).close()  # a reader's browser has opened a page before; this one has just begun
         for nodes, aim in ((50, 0.3), (450, 1.5)):
             say(f"first picture of {nodes} nodes")
             trace = chain(nodes)
