@@ -25,7 +25,8 @@ class ExplorerWidget(PicturedWidget):
 
     `payload`: the trace as gzipped JSON; it travels with the notebook, so that a stored notebook stays interactive.
     `selected`: ids of the selected nodes. `cursor`: where the reader is ("stage", "step", "kernel", "graph", "panel",
-    "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS. `mode`: "story"
+    "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS;
+    in a narrow cell it is higher where that is too low for the graph. `mode`: "story"
     (stage by stage) or "workbench" (all views); "" is as the reader last chose. `link`: set to "#stage=4&step=2" it
     goes there once. `tour`: notes on places, as data. `branches`: what was tried since the capture, as gzipped JSON;
     `working`: what is being done for the view, and how far it is; `is_live`: whether its commands (messages) are
