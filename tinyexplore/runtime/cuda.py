@@ -26,7 +26,7 @@ from tinyexplore.renderer.program import Launch, ProgramSpec
 from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.cuda_graph import KernelGraph, refusal
 from tinyexplore.runtime.errors import compile_error
-from tinyexplore.runtime.gpu import gpu_target, no_listings, starts_amiss, without_vectors
+from tinyexplore.runtime.gpu import gpu_target, is_misaligned, no_listings, without_vectors
 from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import GPUS, chosen
 
@@ -208,7 +208,7 @@ class CUDAProgram:
         check_arguments(self.spec, buffers, values)
         memories = [buffer.allocate().memory for buffer in buffers]
         reached = [one.address if is_managed(one) else 0 for one in memories]  # 0: is copied to a place of our own
-        if starts_amiss(self.spec, reached):
+        if is_misaligned(self.spec, reached):
             return self.twin.bind(buffers, values)
         return BoundKernel(self, memories, values)
 

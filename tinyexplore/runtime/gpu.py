@@ -64,7 +64,7 @@ def without_vectors(spec: ProgramSpec) -> ProgramSpec:
     return GPURenderer(spec.target, spec.compiler, aligned=False).render(spec.name, spec.uops)
 
 
-def starts_amiss(spec: ProgramSpec, addresses: Sequence[int]) -> bool:
+def is_misaligned(spec: ProgramSpec, addresses: Sequence[int]) -> bool:
     """True where a program would load or store vectors that are not aligned."""
     return any([addresses[place] % ALIGNMENT for place in spec.aligned])
 
@@ -74,4 +74,4 @@ def no_listings(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
     return []
 
 
-__all__ = ["gpu_target", "no_listings", "starts_amiss", "text_device", "without_vectors"]
+__all__ = ["gpu_target", "no_listings", "is_misaligned", "text_device", "without_vectors"]

@@ -18,7 +18,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.gpu import MOST_LANES, GPURenderer, VectorRenderer, scratch_in_memory
 from tinyexplore.renderer.program import Launch, ProgramSpec, thread_axis
 from tinyexplore.runtime.errors import compile_error
-from tinyexplore.runtime.gpu import gpu_target, no_listings, starts_amiss, without_vectors
+from tinyexplore.runtime.gpu import gpu_target, is_misaligned, no_listings, without_vectors
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments, cpu_target
 from tinyexplore.runtime.pool import thread_count
@@ -96,7 +96,7 @@ class OpenCLProgram:
         """A function that runs the program on `buffers` and waits for it; `timed` gives the seconds of the kernel."""
         check_arguments(self.spec, buffers, values)
         cl, opencl = self.opencl.cl, self.opencl
-        if opencl.shares_memory and starts_amiss(self.spec, [buffer.allocate().address for buffer in buffers]):
+        if opencl.shares_memory and is_misaligned(self.spec, [buffer.allocate().address for buffer in buffers]):
             return self.twin.bind(buffers, values)
         flags = cl.mem_flags
         here: list[tuple[Any, memoryview | None]] = []
