@@ -2,7 +2,8 @@
 
 Both run on the same cores, in turns; the processor's time of the whole process counts (PoCL's threads are its own), and
 the time on the clock stands beside it. A turn is as many calls as take `TURN_S`: what other threads took that have not
-stopped since is added at the system's ticks, so that one short call's time may be anything.
+stopped since is added at the system's ticks, so that one short call's time may be anything. GPU's calls are
+launched, and waited for at the end of a turn.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from statistics import median
 import numpy as np
 
 from bench.wasm import CASES, Case
-from tinyexplore import Context, Tensor, TinyJit
+from tinyexplore import Context, Device, Tensor, TinyJit
 
 SAMPLES = 15
 TURN_S = 0.05
@@ -45,12 +46,13 @@ def measure(case: Case, samples: int = SAMPLES) -> Times:
     prepared = [_prepared(case, arrays, device) for device in DEVICES]
     cpu: list[list[float]] = [[], []]
     wall: list[list[float]] = [[], []]
-    turns = [calls_in(TURN_S, call) for call, _ in prepared]
+    turns = [calls_in(TURN_S, call, device) for (call, _), device in zip(prepared, DEVICES)]
     for _ in range(samples):
         for place, (call, _) in enumerate(prepared):
             began, start = time.perf_counter(), time.process_time()
             for _ in range(turns[place]):
                 call()
+            Device[DEVICES[place]].synchronize()
             cpu[place].append((time.process_time() - start) / turns[place] * 1e6)
             wall[place].append((time.perf_counter() - began) / turns[place] * 1e6)
     apart = float(np.abs(prepared[0][1] - prepared[1][1]).max())
@@ -58,11 +60,12 @@ def measure(case: Case, samples: int = SAMPLES) -> Times:
     return Times(case.name, (mine, theirs), (median(wall[0]), median(wall[1])), apart)
 
 
-def calls_in(seconds: float, call: Callable[[], None]) -> int:
-    """How many calls take about so long."""
+def calls_in(seconds: float, call: Callable[[], None], device: str) -> int:
+    """How many calls take about so long, each waited for."""
     count, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
         call()
+        Device[device].synchronize()
         count += 1
     return count
 

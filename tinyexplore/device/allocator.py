@@ -293,6 +293,10 @@ class HostAllocator:
                 mapped.madvise(mmap.MADV_HUGEPAGE)
             except OSError:
                 pass  # a kernel built without huge pages: small ones serve as well, only slower
+        return Block(self._begin(memory_address(memoryview(mapped))), size, mapped)
+
+    def _begin(self, address: int) -> int:
+        """Where in huge pages from `address` on a block begins: each at another place of a page."""
         self._mapped_count += 1
-        start = -(-memory_address(memoryview(mapped)) // HUGE_PAGE) * HUGE_PAGE
-        return Block(start + self._mapped_count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT, size, mapped)
+        start = -(-address // HUGE_PAGE) * HUGE_PAGE
+        return start + self._mapped_count % STAGGERS * STAGGER_LINES % LINES_IN_A_PAGE * ALIGNMENT

@@ -11,11 +11,10 @@ earlier one still works in; a host waits before it reads or writes there (`Memor
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 from weakref import ref
 
@@ -27,6 +26,7 @@ from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.cuda_graph import KernelGraph, refusal
 from tinyexplore.runtime.errors import compile_error
 from tinyexplore.runtime.gpu import gpu_target, is_misaligned, no_listings, without_vectors
+from tinyexplore.runtime.launch_queue import LaunchQueue
 from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import GPUS, chosen
 
@@ -41,7 +41,6 @@ LOST = (
     "what the GPU holds is lost: start the process again; DEBUG=2 runs kernel by kernel and names the one that fails, "
     "DEVICE=PYTHON TARGET=<this GPU> emulates it and checks each access"
 )
-NAMED = 8  # kernels that a message names, of those that were launched and not waited for
 NO_DEVICE = "the CUDA device needs an NVIDIA GPU, and the driver finds none (nvidia-smi lists them)"
 
 
@@ -49,14 +48,14 @@ class CUDAError(RuntimeError):
     """A call of the driver that went wrong: which, and the driver's words."""
 
 
-class CUDA:
-    """GPU `number`: its context, a queue (a stream) and two events that time a launch.
+class CUDA(LaunchQueue):
+    """GPU `number`: its context, a queue (a stream) and two events that time a launch, which its `lock` guards, too.
 
-    launched: how many kernels went into the stream; done: how many of these are known to have ended. is_concurrent: the
-    host may use managed memory while a kernel runs; where not, each launch is waited for.
+    is_concurrent: the host may use managed memory while a kernel runs; where not, each launch is waited for.
     """
 
     def __init__(self, number: int = 0) -> None:
+        super().__init__()
         try:
             from cuda.bindings import driver, nvrtc  # noqa: PLC0415 (a package that few have)
         except ImportError as error:
@@ -86,9 +85,6 @@ class CUDA:
         self.stream = self.do(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING.value)
         self.begin, self.end = (self.do(driver.cuEventCreate, 0) for _ in range(2))
         self.is_concurrent = bool(self.asked("CONCURRENT_MANAGED_ACCESS"))
-        self.launched = self.done = 0
-        self.names: deque[str] = deque(maxlen=NAMED)  # of the last that were launched
-        self.lock = threading.RLock()  # of the two events, and of the order of launches
         self.allocator = ManagedMemory(self)
 
     def do(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -121,41 +117,25 @@ class CUDA:
         self.do(self.driver.cuCtxSetCurrent, self.context)
 
     def launch(self, names: Sequence[str], blocks: Sequence[Block], enqueue: Callable[[], None]) -> None:
-        """`enqueue` puts kernels of these `names` into the stream; they work in `blocks`, which a host leaves alone
-        until they have ended."""
-        for block in blocks:
-            other = block.wait
-            if isinstance(other, _Wait) and other.cuda is not self:
-                other()  # another GPU's stream keeps an order of its own
-        with self.lock:
-            self.launched += len(names)
-            self.names.extend(names)
-            wait = _Wait(self, self.launched)
-            for block in blocks:
-                block.wait = wait  # before the launch: whoever is interrupted here waits in vain, and that is all
-            self.enter()
-            try:
-                enqueue()
-            except CUDAError as error:
-                raise CUDAError(f"the kernel {', '.join(names)}: {error}") from error
+        super().launch(names, blocks, partial(self._launched, names, enqueue))
         if not self.is_concurrent:
             self.synchronize()
 
-    def synchronize(self) -> None:
-        """Returns when all that was launched has ended. CUDAError, with the names of the kernels that it may be about,
-        where one of them went wrong."""
-        with self.lock:
-            number, names = self.launched, list(self.names)
-            pending = number - self.done
-            self.enter()
-        if pending == 0:
-            return
+    def _launched(self, names: Sequence[str], enqueue: Callable[[], None]) -> None:
+        self.enter()
+        try:
+            enqueue()
+        except CUDAError as error:
+            raise CUDAError(f"the kernel {', '.join(names)}: {error}") from error
+
+    def finish(self, names: Sequence[str], pending: int) -> None:
+        """CUDAError, with the names of the kernels that it may be about, where one of them went wrong."""
+        self.enter()
         try:
             self.do(self.driver.cuStreamSynchronize, self.stream)
         except CUDAError as error:
             one = "the kernel" if pending == 1 else f"one of {pending} kernels that were launched together, the last"
-            raise CUDAError(f"{one} {', '.join(names[-pending:])}: {error}; {LOST}") from error
-        self.done = max(self.done, number)
+            raise CUDAError(f"{one} {', '.join(names)}: {error}; {LOST}") from error
 
     @property
     def compiler(self) -> str:
@@ -286,19 +266,6 @@ class BoundKernel:
         cuda, driver = self.cuda, self.cuda.driver
         arguments = ctypes.addressof(self.arguments)
         cuda.do(driver.cuLaunchKernel, self.program.function, *self.sizes, 0, cuda.stream, arguments, 0)
-
-
-class _Wait:
-    """Waits for the first `number` kernels that went into a GPU's stream."""
-
-    __slots__ = ("cuda", "number")
-
-    def __init__(self, cuda: CUDA, number: int) -> None:
-        self.cuda, self.number = cuda, number
-
-    def __call__(self) -> None:
-        if self.cuda.done < self.number:
-            self.cuda.synchronize()
 
 
 def _copy(to: Memory, source: Memory) -> None:

@@ -2,24 +2,29 @@
 
 A device of OpenCL's type CPU gets a CPU's kernels, each work-item a thread that is a group by itself; where TARGET
 names a GPU (`TARGET=opencl`), and on every other device, work-items and groups are those of a GPU.
-Memory is the host's. A device that shares it (an integrated GPU, PoCL) computes where it lies; to any other each kernel
-has what it reads copied, and from there what it wrote.
+Where the device and the host use memory by one address (fine-grained shared virtual memory: PoCL, most integrated
+GPUs) buffers lie there, and kernels go into one queue and are not waited for: a host waits before it reads or writes
+(`Memory.settle`). All other memory, an array of NumPy's, say, is the host's: a device that shares it computes where it
+lies, to any other it is copied, and back what was written, and each kernel there is waited for.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Any
 
 from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable
+from tinyexplore.device.allocator import ALIGNMENT, HUGE_PAGE, MAPPED_FROM, Block, HostAllocator, Memory
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.gpu import MOST_LANES, GPURenderer, VectorRenderer, scratch_in_memory
 from tinyexplore.renderer.program import Launch, ProgramSpec, thread_axis
 from tinyexplore.runtime.errors import compile_error
 from tinyexplore.runtime.gpu import gpu_target, is_misaligned, no_listings, without_vectors
 from tinyexplore.runtime.host import HOST_ALLOCATOR
+from tinyexplore.runtime.launch_queue import LaunchQueue
 from tinyexplore.runtime.native import check_arguments, cpu_target
 from tinyexplore.runtime.pool import thread_count
 from tinyexplore.target import GPUS, Choice, Target, chosen, machine
@@ -35,10 +40,14 @@ NO_DRIVER = (
 )
 
 
-class OpenCL:
-    """An OpenCL device and its queue. `cl`: the module pyopencl."""
+class OpenCL(LaunchQueue):
+    """An OpenCL device and its queue. `cl`: the module pyopencl. `clock`: a queue for what is run alone, to be timed.
+
+    shares_memory: it computes in the host's memory.
+    """
 
     def __init__(self) -> None:
+        super().__init__()
         try:
             import pyopencl as cl  # noqa: PLC0415 (a package that few have)
         except ImportError as error:
@@ -55,8 +64,23 @@ class OpenCL:
         self.queue = cl.CommandQueue(self.context)
         self.clock = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
         self.shares_memory = bool(self.device.host_unified_memory)
+        self.allocator = SharedMemory(self) if self._has_one_address() else HOST_ALLOCATOR
         rounds = self.device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
         self.options = ["-cl-std=CL1.2", *(["-cl-fp32-correctly-rounded-divide-sqrt"] if rounds else [])]
+
+    def _has_one_address(self) -> bool:
+        try:
+            return bool(self.device.svm_capabilities & self.cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
+        except self.cl.Error:  # OpenCL 1.2, which has not heard of it
+            return False
+
+    def finish(self, names: Sequence[str], pending: int) -> None:
+        self.queue.finish()
+
+    def is_shared(self, memory: Memory) -> bool:
+        """True for memory of a `SharedMemory`, or a part of such."""
+        block = memory.root.owner
+        return isinstance(block, Block) and isinstance(block.owner, self.cl.SVMAllocation)
 
     @property
     def version(self) -> str:
@@ -93,35 +117,39 @@ class OpenCLProgram:
         return f"OpenCLProgram({self.spec.name!r})"
 
     def bind(self, buffers: Sequence[Buffer], values: Sequence[int] = ()) -> Callable[[int, int], None]:
-        """A function that runs the program on `buffers` and waits for it; `timed` gives the seconds of the kernel."""
+        """A function that launches the program on `buffers`; its `timed` waits, and gives the seconds of the kernel."""
         check_arguments(self.spec, buffers, values)
         cl, opencl = self.opencl.cl, self.opencl
-        if opencl.shares_memory and is_misaligned(self.spec, [buffer.allocate().address for buffer in buffers]):
+        memories = [buffer.allocate().memory for buffer in buffers]
+        in_place = opencl.shares_memory or all(map(opencl.is_shared, memories))
+        if in_place and is_misaligned(self.spec, [memory.address for memory in memories]):
             return self.twin.bind(buffers, values)
         flags = cl.mem_flags
-        here: list[tuple[Any, memoryview | None]] = []
-        for place, buffer in enumerate(buffers):
-            view = buffer.allocate().memoryview() if buffer.nbytes else None
-            access = flags.READ_WRITE if place in self.spec.writes else flags.READ_ONLY
-            if view is None:
-                here.append((None, None))
-            elif opencl.shares_memory:
-                here.append((cl.Buffer(opencl.context, access | flags.USE_HOST_PTR, hostbuf=view), view))
-            else:
-                here.append((cl.Buffer(opencl.context, access, buffer.nbytes), view))
         kernel = cl.Kernel(self.built, self.spec.name)
-        for place, (memory, _) in enumerate(here):
-            kernel.set_arg(place, memory)
-        for place, value in enumerate(values, len(here)):
+        hosts: list[_Hosts] = []
+        for place, memory in enumerate(memories):
+            is_written = place in self.spec.writes
+            access = flags.READ_WRITE if is_written else flags.READ_ONLY
+            if memory.nbytes == 0:
+                kernel.set_arg(place, None)
+            elif opencl.is_shared(memory):
+                kernel.set_arg(place, cl.SVM((ctypes.c_char * memory.nbytes).from_address(memory.address)))
+            else:
+                if opencl.shares_memory:
+                    there = cl.Buffer(opencl.context, access | flags.USE_HOST_PTR, hostbuf=memory.view())
+                else:
+                    there = cl.Buffer(opencl.context, access, memory.nbytes)
+                kernel.set_arg(place, there)
+                hosts.append(_Hosts(memory, there, is_written))
+        for place, value in enumerate(values, len(memories)):
             kernel.set_arg(place, value.to_bytes(8, "little", signed=True))
         grid, group = self.launch.sizes(values), self.launch.group
         if self.threaded is not None:
             grid = (self.shares(value_of(self.threaded.src[0], dict(zip(self.spec.variables, values)))),)
         scratch = [cl.Buffer(opencl.context, flags.READ_WRITE, nbytes * grid[0]) for nbytes in self.scratch_bytes]
-        for place, memory in enumerate(scratch, len(here) + len(values)):
-            kernel.set_arg(place, memory)
-        written = [here[place] for place in sorted(self.spec.writes)]
-        return _Bound(opencl, kernel, grid, group, here, written, scratch)
+        for place, there in enumerate(scratch, len(memories) + len(values)):
+            kernel.set_arg(place, there)
+        return _Bound(self, kernel, grid, group, memories, hosts, scratch)
 
     @cached_property
     def twin(self) -> OpenCLProgram:
@@ -134,61 +162,106 @@ class OpenCLProgram:
         return max(1, min(extent, threads if threads < units else units * SHARES_PER_THREAD))
 
 
+@dataclass(frozen=True)
+class _Hosts:
+    """Memory that is the host's alone, what the device has for it, and whether the kernel writes there."""
+
+    memory: Memory
+    there: Any
+    is_written: bool
+
+
 class _Bound:
-    """A kernel with its arguments. `here`: memory of the device's beside that of the host, for each of them."""
+    """A kernel with its arguments, `memories` and, for those that are not shared, `hosts`."""
 
     def __init__(
         self,
-        opencl: OpenCL,
+        program: OpenCLProgram,
         kernel: Any,
         grid: Sequence[int],
         group: Sequence[int] | None,
-        here: Sequence[tuple[Any, memoryview | None]],
-        written: Sequence[tuple[Any, memoryview | None]],
+        memories: Sequence[Memory],
+        hosts: Sequence[_Hosts],
         scratch: Sequence[Any],
     ) -> None:
-        self.opencl, self.kernel, self.here, self.written = opencl, kernel, here, written
-        self.scratch = scratch  # kept: a kernel does not keep what it is given
+        self.opencl, self.kernel, self.hosts = program.opencl, kernel, hosts
+        self.kept = (memories, scratch)  # a kernel does not keep what it is given
+        self.names = (program.spec.name,)
+        shared = [memory for memory in memories if program.opencl.is_shared(memory)]
+        self.blocks = list(dict.fromkeys([memory.root.owner for memory in shared]))
         dimensions = max(len(grid), len(group or ()))
         self.group = None if group is None else (*group, *[1] * (dimensions - len(group)))
         whole = (*grid, *[1] * (dimensions - len(grid)))
         self.items = tuple(size * (1 if self.group is None else self.group[n]) for n, size in enumerate(whole))
 
     def __call__(self, start: int, stop: int) -> None:
-        """Waits also where it is interrupted: the kernel must not write to memory that somebody has put right."""
-        self.run(self.opencl.queue)
+        """Waits only where memory is the host's alone, then also where it is interrupted: the kernel must not write to
+        memory that somebody has put right."""
+        try:
+            self.run(self.opencl.queue)
+        finally:
+            if self.hosts:
+                self.opencl.synchronize()
 
     def timed(self) -> float:
-        """Runs it: seconds of the kernel alone, as the device noted its beginning and its end."""
-        event = self.run(self.opencl.clock)
+        """Runs it, alone, and waits: seconds of the kernel, as the device noted its beginning and its end."""
+        opencl = self.opencl
+        with opencl.lock:
+            opencl.synchronize()
+            try:
+                event = self.run(opencl.clock)
+            finally:
+                opencl.clock.finish()
         return 0.0 if event is None else (event.profile.end - event.profile.start) / 1e9
 
     def run(self, queue: Any) -> Any:
-        """Once, in that queue: the kernel's event, None where there is nothing to do."""
+        """Puts it into that queue: the kernel's event, None where there is nothing to do."""
         if 0 in self.items:
             return None
-        try:
-            return self._enqueue(queue)
-        finally:
-            queue.finish()
+        for host in self.hosts:
+            host.memory.settle()
+        events: list[Any] = []
+        self.opencl.launch(self.names, self.blocks, lambda: events.append(self._enqueue(queue)))
+        return events[0]
 
     def _enqueue(self, queue: Any) -> Any:
-        cl = self.opencl.cl
-        if not self.opencl.shares_memory:
-            for memory, view in self.here:
-                if memory is not None:
-                    cl.enqueue_copy(queue, memory, view, is_blocking=False)
+        cl, shares = self.opencl.cl, self.opencl.shares_memory
+        if not shares:
+            for host in self.hosts:
+                cl.enqueue_copy(queue, host.there, host.memory.view(), is_blocking=False)
         event = cl.enqueue_nd_range_kernel(queue, self.kernel, self.items, self.group)
-        for memory, view in self.written:
-            if memory is None or view is None:
-                continue
-            if self.opencl.shares_memory:
-                wanted = (cl.map_flags.READ, 0, view.nbytes, "uint8")
-                mapped, _ = cl.enqueue_map_buffer(queue, memory, *wanted, is_blocking=False)  # `run` waits for all
+        for host in self.hosts:
+            if host.is_written and shares:
+                wanted = (cl.map_flags.READ, 0, host.memory.nbytes, "uint8")
+                mapped, _ = cl.enqueue_map_buffer(queue, host.there, *wanted, is_blocking=False)
                 mapped.base.release(queue)
-            else:
-                cl.enqueue_copy(queue, view, memory)
+            elif host.is_written:
+                cl.enqueue_copy(queue, host.memory.view(), host.there, is_blocking=False)
+        queue.flush()  # it begins now, not when somebody waits
         return event
+
+
+class SharedMemory(HostAllocator):
+    """Memory that the host and the device use by one address."""
+
+    def __init__(self, opencl: OpenCL) -> None:
+        super().__init__()
+        self._opencl = opencl
+
+    def _map(self, size: int) -> Block:
+        cl, is_large = self._opencl.cl, size >= MAPPED_FROM
+        flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
+        span = size + 2 * HUGE_PAGE if is_large else size
+        try:  # with its queue, it is given back when the kernels have ended that were launched before
+            found = cl.SVMAllocation(self._opencl.context, span, ALIGNMENT, flags, queue=self._opencl.queue)
+        except cl.Error as error:
+            raise MemoryError(f"{self._opencl.device.name}: {error}") from error
+        return Block(self._begin(found.svm_ptr) if is_large else found.svm_ptr, size, found)
+
+
+@cache
+def _opened() -> OpenCL:
+    return OpenCL()
 
 
 def open_gpu() -> DeviceInterface:
@@ -199,11 +272,13 @@ def open_gpu() -> DeviceInterface:
             f"TARGET={choice.text!r}: the GPU device runs OpenCL, not {choice.gpu.language}; DEVICE=LLVM shows the "
             "text, DEVICE=PYTHON emulates it"
         )
-    opencl = OpenCL()
+    opencl = _opened()
     is_cpu = bool(opencl.device.type & opencl.cl.device_type.CPU)
     target = _cpu_target(opencl, choice) if is_cpu and choice.gpu is None else _gpu_target(opencl, choice)
     renderer = (GPURenderer if target.has_local else VectorRenderer)(target, opencl.version)
-    return DeviceInterface("GPU", target, HOST_ALLOCATOR, renderer, opencl.compile, no_listings)
+    return DeviceInterface(
+        "GPU", target, opencl.allocator, renderer, opencl.compile, no_listings, wait=opencl.synchronize
+    )
 
 
 def _lacks(device: Any) -> tuple[DType, ...]:

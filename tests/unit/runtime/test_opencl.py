@@ -28,7 +28,7 @@ from tinyexplore.device import Buffer, Device, DeviceUnavailable
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import ExecItem, schedule
 from tinyexplore.execute.runner import Runner
-from tinyexplore.runtime.opencl import SHARES_PER_THREAD
+from tinyexplore.runtime.opencl import SHARES_PER_THREAD, OpenCL, SharedMemory, _opened
 from tinyexplore.target import machine
 from tinyexplore.uop import AxisKind, Ops, UOp
 
@@ -127,6 +127,94 @@ def test_a_kernel_that_was_interrupted_has_ended(name: str, monkeypatch: pytest.
         run(0, 0)
     content = bytes(out.copyout())
     assert np.frombuffer(content, np.float32).tolist() == [float(size)] * size * size
+
+
+@pytest.fixture
+def one_address(opencl_cpu: None) -> OpenCL:
+    """The device, where it and the host use memory by one address: PoCL does."""
+    opencl = _opened()
+    assert isinstance(opencl.allocator, SharedMemory)
+    return opencl
+
+
+def test_kernels_are_launched_and_the_host_waits_where_it_reads(
+    one_address: OpenCL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = []
+    finish = one_address.finish
+
+    def finishing(names: Any, pending: int) -> None:
+        waits.append(pending)
+        finish(names, pending)
+
+    monkeypatch.setattr(one_address, "finish", finishing)
+    x = (Tensor(np.arange(4096, dtype=np.float32), device="GPU") + 0).realize()
+    one_address.synchronize()
+    waits.clear()
+    first = (x + 1).realize()
+    second = (first * 2).realize()
+    assert waits == []
+    np.testing.assert_array_equal(second.numpy(), (np.arange(4096, dtype=np.float32) + 1) * 2)
+    assert waits == [2]
+    np.testing.assert_array_equal(first.numpy(), np.arange(4096, dtype=np.float32) + 1)
+    assert waits == [2]  # it was waited for with the other
+    third = (second - 1).realize()
+    Device["GPU"].synchronize()
+    assert waits == [2, 1] and third.numpy()[0] == 1
+    assert waits == [2, 1]
+
+
+@pytest.mark.usefixtures("one_address")
+def test_a_block_that_is_given_again_keeps_the_order_of_launches() -> None:
+    """The host writes to memory that a kernel may still read: it waits; another kernel comes after it anyhow."""
+    size = 512
+    x = (Tensor(np.ones((size, size), np.float32), device="GPU") + 0).realize()
+    for turn in range(20):
+        y = (x * turn).contiguous().realize()
+        product = (y @ x).realize()
+        del y  # its block is the next one's, while the product is still at work
+        filled = Tensor(np.full((size, size), 7, np.float32), device="GPU").contiguous().realize()
+        assert product.numpy().tolist() == [[float(turn * size)] * size] * size
+        assert (filled == 7).all().item()
+
+
+@pytest.mark.usefixtures("one_address")
+def test_parts_of_tensors_and_large_blocks_lie_in_shared_memory() -> None:
+    x = np.arange(1 << 20, dtype=np.float32)
+    t = (Tensor(x, device="GPU") + 0).realize()
+    address = t.lazydata.base.buffer.allocate().address
+    assert address % 64 == 0
+    for start in (0, 1, 16, 37):
+        np.testing.assert_array_equal((t[start : start + 1000] + 1).numpy(), x[start : start + 1000] + 1)
+    with under(WORK_ITEMS)[1]:  # another Target of the same device
+        np.testing.assert_array_equal((t * 2).numpy(), x * 2)
+
+
+def test_memory_that_a_buffer_wraps_is_waited_for(one_address: OpenCL) -> None:
+    """An array of NumPy's: whoever called may change it as soon as the call is over."""
+    x = np.arange(4096, dtype=np.float32)
+    y = (Tensor(x, device="GPU") + 1).realize()
+    assert one_address.done == one_address.launched
+    x[:] = 0
+    np.testing.assert_array_equal(y.numpy(), np.arange(4096, dtype=np.float32) + 1)
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_device_with_addresses_of_its_own_is_given_what_it_reads(
+    one_address: OpenCL, monkeypatch: pytest.MonkeyPatch, shares: bool
+) -> None:
+    """As of OpenCL 1.2: in the host's memory where it shares that, else by copies."""
+    monkeypatch.setattr(one_address, "is_shared", lambda memory: False)
+    monkeypatch.setattr(one_address, "shares_memory", shares)
+    x = Tensor(np.arange(4096, dtype=np.float32), device="GPU").contiguous().realize()
+    y = ((x + 1).realize() * 3).realize()
+    assert bytes(y.lazydata.base.buffer.copyout()) == ((np.arange(4096, dtype=np.float32) + 1) * 3).tobytes()
+
+
+def test_more_than_the_driver_gives_is_a_memory_error(one_address: OpenCL) -> None:
+    with pytest.raises(MemoryError, match=f"{1 << 50:,}"):
+        one_address.allocator.allocate(1 << 50)
+    assert one_address.allocator.allocate(64).nbytes == 64
 
 
 @both_models
