@@ -98,6 +98,42 @@ def test_masked_lanes_ask_for_nothing() -> None:
     assert found.addresses == (0, 4, 8, 12, 16, *[None] * 27) and (found.segments, found.wanted) == (1, 20)
 
 
+def test_one_lane_that_asks_is_no_broadcast() -> None:
+    value = UOp(Ops.LOAD, F32, (pointer(1, F32, 64).index(X, X < 1),))
+    assert asked(store(pointer(0, F32, 1024), Y * N + X, value))[0].says == "one lane of 32 asks"
+
+
+def cycles(addresses: list[int], nbytes: int) -> int:
+    """How long shared memory takes, cycle by cycle: each bank hands out one word, to all lanes that want it, in turns
+    of so many lanes that they could want each bank once."""
+    turn = 128 // max(4, nbytes)
+    most = 0
+    for first in range(0, len(addresses), turn):
+        missing = {byte // 4 for at in addresses[first : first + turn] for byte in range(at, at + nbytes)}
+        took = 0
+        while missing:
+            missing -= set({word % 32: word for word in missing}.values())
+            took += 1
+        most = max(most, took)
+    return most
+
+
+@pytest.mark.parametrize("nbytes", [2, 4, 8, 16])
+def test_conflicts_and_segments_are_what_brute_force_finds(nbytes: int) -> None:
+    """Lanes at random, in a small memory (broadcasts) and a large one, and at every stride."""
+    rng = np.random.default_rng(nbytes)
+    strided = [[lane * stride * nbytes for lane in range(32)] for stride in range(34)]
+    for one in [*strided, *(rng.integers(0, most, 32) * nbytes for most in (4, 64, 4096) for _ in range(50))]:
+        lanes = [int(at) for at in one]
+        assert Request(tuple(lanes), nbytes, shared=True).degree == cycles(lanes, nbytes)
+        touched = np.zeros(max(lanes) + 64, bool)
+        for at in lanes:
+            touched[at : at + nbytes] = True
+        found = Request(tuple(lanes), nbytes)
+        assert found.wanted == touched.sum()
+        assert found.segments == sum(touched[at : at + 32].any() for at in range(0, len(touched), 32))
+
+
 def test_another_warp_is_another_row() -> None:
     program = store(pointer(0, F32, 4096), GROUP * 1024 + Y * N + X, UOp.const(F32, 0.0))
     assert asked(program, warp=5)[0].addresses[0] == 4 * (1024 + 5 * 32)

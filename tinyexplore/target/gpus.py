@@ -1,9 +1,10 @@
 """The GPUs that TARGET may name: what is known of each, as data.
 
-The limits of NVIDIA's are those of the CUDA C++ Programming Guide, "Compute Capabilities", of AMD's those of its
-documents of instruction sets, of Apple's those of the Metal Feature Set Tables. `opencl` has what the specification of
-OpenCL 1.2 promises of every device (section 4.2: 32 KiB of local memory), and groups of 256 work-items, which every GPU
-of the last ten years runs. `webgpu` has the default limits of WebGPU (section "Limits"), and the types of WGSL without
+The limits of NVIDIA's are those of the CUDA C++ Programming Guide, "Compute Capabilities", and how registers and shared
+memory are given out that of its `cuda_occupancy.h`; of AMD's those of its documents of instruction sets, and LLVM's
+("User Guide for AMDGPU Backend"); of Apple's those of the Metal Feature Set Tables. `opencl` has what the specification
+of OpenCL 1.2 promises of every device (section 4.2: 32 KiB of local memory), and groups of 256 work-items, which every
+GPU of the last ten years runs. `webgpu` has the default limits of WebGPU (section "Limits"), and the types of WGSL without
 its extensions; how exact its functions are is in "Floating Point Accuracy": sine and cosine to 2^-11 between -π and π.
 """
 
@@ -15,15 +16,20 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.target.tensor_cores import AMPERE, APPLE, CDNA_2, RDNA_3, TURING, TensorCore
 from tinyexplore.uop import Ops
 
+Cores = tuple[TensorCore, ...]
+
 
 @dataclass(frozen=True)
 class GPU:
     """A machine with work-groups. `words`: what it is. `language`: what its programs are written in.
 
     shared_bytes: of one group. group_items: the most of one group. warp: how many of them go in step. registers: 32-bit
-    ones of a multiprocessor; resident_items: the work-items that it holds at one time, in at most `resident_groups`;
-    resident_shared_bytes: what these share of it, each with `group_overhead_bytes` more than it asks for (0, and no
-    groups: nobody tells). access_bytes: the most of one load or store of a work-item; 0: one number at a time. lacks:
+    ones of a multiprocessor, a quarter beside each of its four schedulers, of which a work-item has at most
+    `item_registers`, in pieces of `register_piece`, and its compiler takes `own_registers` for itself; resident_items:
+    the work-items that it holds at one time, in at most `resident_groups` (0: nobody tells), of which `lone_warps`,
+    groups of one warp, are none; resident_shared_bytes: what these share of it, in pieces of `shared_piece`, each with
+    `group_overhead_bytes` more than it asks for. access_bytes: the most of one load or store of a work-item; 0: one
+    number at a time. lacks:
     dtypes that it does not compute with; lacks_ops: functions that its language has not. cores: its tensor cores, the
     preferred first.
     """
@@ -34,21 +40,24 @@ class GPU:
     group_items: int
     warp: int
     registers: int = 64 << 10
+    item_registers: int = 255
+    register_piece: int = 8
+    own_registers: int = 8
     resident_items: int = 1024
     resident_groups: int = 0
+    lone_warps: bool = False
     resident_shared_bytes: int = 0
+    shared_piece: int = 128
     group_overhead_bytes: int = 0
     flops_per_ns: int = 10_000
     bytes_per_ns: int = 1_000
     access_bytes: int = 16
     lacks: tuple[DType, ...] = ()
     lacks_ops: tuple[Ops, ...] = ()
-    cores: tuple[TensorCore, ...] = ()
+    cores: Cores = ()
 
 
-def _cuda(
-    words: str, resident_items: int, resident_groups: int, shared_kib: int, cores: tuple[TensorCore, ...] = AMPERE
-) -> GPU:
+def _cuda(words: str, resident_items: int, resident_groups: int, shared_kib: int, cores: Cores = AMPERE) -> GPU:
     """48 KiB of shared memory is what every kernel may have without asking for more at the launch. From compute
     capability 8.0 on the system takes 1 KiB for each group."""
     return GPU(
@@ -60,15 +69,17 @@ def _cuda(
         resident_items=resident_items,
         resident_groups=resident_groups,
         resident_shared_bytes=shared_kib << 10,
+        shared_piece=256 if shared_kib == 64 else 128,
         group_overhead_bytes=0 if shared_kib == 64 else 1 << 10,
         cores=cores,
     )
 
 
 def _hip(
-    words: str, warp: int, kilo_registers: int, resident_groups: int, shared_kib: int, cores: tuple[TensorCore, ...]
+    words: str, warp: int, kilo_registers: int, most: int, piece: int, groups: int, shared_kib: int, cores: Cores
 ) -> GPU:
-    """Of a compute unit, or of the two that are one work-group processor."""
+    """Of a compute unit, or of the two that are one work-group processor. Vector registers: in all, of a work-item at
+    `most`, and in a `piece`. What lanes have in common, as the addresses of buffers, is in scalar ones."""
     return GPU(
         words,
         "hip",
@@ -76,9 +87,14 @@ def _hip(
         1024,
         warp,
         registers=kilo_registers << 10,
+        item_registers=most,
+        register_piece=piece,
+        own_registers=0,
         resident_items=2048,
-        resident_groups=resident_groups,
+        resident_groups=groups,
+        lone_warps=True,
         resident_shared_bytes=shared_kib << 10,
+        shared_piece=512,
         cores=cores,
     )
 
@@ -93,8 +109,8 @@ GPUS = {
     "sm_89": _cuda("NVIDIA Ada (RTX 40, L4)", 1536, 24, 100),
     "sm_90": _cuda("NVIDIA Hopper (H100, H200)", 2048, 32, 228),
     "sm_100": _cuda("NVIDIA Blackwell (B200)", 2048, 32, 228),
-    "gfx90a": _hip("AMD CDNA 2 (MI200)", 64, 128, 16, 64, CDNA_2),
-    "gfx1100": _hip("AMD RDNA 3 (RX 7900)", 32, 192, 32, 128, RDNA_3),
+    "gfx90a": _hip("AMD CDNA 2 (MI200)", 64, 128, 512, 8, 16, 64, CDNA_2),
+    "gfx1100": _hip("AMD RDNA 3 (RX 7900)", 32, 192, 256, 24, 32, 128, RDNA_3),
     "metal": GPU(
         "an Apple GPU of family 7 or later (M1 …)",
         "metal",

@@ -137,14 +137,18 @@ class ByHand:
         device = Device[self.trace.kernels[kept.number].device]
         return model_of(kept, opts, caches, device.renderer.render if kept.spec.target == device.target else None)
 
-    def gpu(self, kernel: int | KernelInfo = 0) -> GPUView:
+    def gpu(self, kernel: int | KernelInfo = 0, registers: int | None = None) -> GPUView:
         """A GPU's kernel: its grid, what a warp asks of memory at each load and store (lane by lane: does it coalesce,
-        which banks conflict), and how many groups a multiprocessor holds. ValueError for one of a CPU."""
+        which banks conflict), and how many groups a multiprocessor holds. ValueError for one of a CPU.
+
+        registers: of a work-item, as its compiler tells (`ptxas -v`), for an occupancy that rests on no estimate; the
+        panel, and pages that are made after, have it so.
+        """
         from tinyexplore.explore.byhand.gpu import gpu_view
 
         kept = self.kept(kernel)
-        if kept.number not in self._asked.gpus:
-            self._asked.gpus[kept.number] = gpu_view(kept)
+        if kept.number not in self._asked.gpus or registers is not None:
+            self._asked.gpus[kept.number] = gpu_view(kept, registers)
         return self._asked.gpus[kept.number]
 
     def _look_at_warps(self) -> None:

@@ -170,11 +170,13 @@ class GPUView:
             if found is None
             else {
                 "registers": found.registers,
+                "known": found.known,
                 "groups": found.groups,
                 "limit": found.limit,
                 "share": found.share,
                 "limits": [list(row) for row in found.limits],
                 "says": found.says,
+                "advice": found.advice,
             },
             "why": self.why,
         }
@@ -196,7 +198,8 @@ class GPUView:
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
         last = self.why if self.occupancy is None else self.occupancy.says
-        taken = "" if self.occupancy is None else f" (about {self.occupancy.registers} registers a work-item)"
+        found = self.occupancy
+        taken = "" if found is None else f" ({'' if found.known else 'about '}{found.registers} registers a work-item)"
         return "\n".join([f"{self.name} on {self.target}: {self.says}", *lines, f"{last}{taken}"])
 
 
@@ -204,22 +207,23 @@ def _times(sizes: Sequence[int]) -> str:
     return " × ".join(map(str, sizes))
 
 
-def gpu_view(kept: Kept, uops: Sequence[UOp] | None = None) -> GPUView:
-    """A kernel of a capture, as its GPU goes through it; ValueError for one of a CPU."""
+def gpu_view(kept: Kept, registers: int | None = None) -> GPUView:
+    """A kernel of a capture, as its GPU goes through it; ValueError for one of a CPU. registers: of a work-item, where
+    a compiler told."""
     target = kept.spec.target
     if not target.has_local:
         raise ValueError(
             f"kernel {kept.number} ({kept.spec.name}) is a CPU's ({target.cpu}): it has no work-groups; capture it "
             'with explore(f, target="sm_80"), say'
         )
-    uops = kept.uops if uops is None else uops
+    uops = kept.uops
     values: Mapping[UOp, int] = dict(zip(kept.spec.variables, kept.values))
     warps = Warps(uops, target.warp, values, kept.contents)
     at = tuple(size // 2 if warps.group is not None else 0 for size in warps.grid)
     lines = source_lines(kept)
     accesses = tuple(_accesses(warps, at, lines))
     gpu = GPUS.get(target.cpu)
-    held = occupancy(uops, warps.items, gpu) if gpu is not None and warps.group is not None else None
+    held = occupancy(uops, warps.items, gpu, registers) if gpu is not None and warps.group is not None else None
     why = "" if held is not None else _why_not(gpu, warps.group)
     shared = shared_memory(uops)
     words = target.cpu if gpu is None else f"{target.cpu} ({gpu.words})"

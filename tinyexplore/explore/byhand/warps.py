@@ -99,6 +99,8 @@ class Request:
         """What to think of it, in words."""
         if not self.asked:
             return "every lane is masked"
+        if len(self.asked) == 1 < len(self.addresses):
+            return f"one lane of {len(self.addresses)} asks"
         one = len(set(self.asked)) == 1
         if self.shared:
             return self._of_banks(one)
