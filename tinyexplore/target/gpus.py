@@ -4,8 +4,9 @@ The limits of NVIDIA's are those of the CUDA C++ Programming Guide, "Compute Cap
 memory are given out that of its `cuda_occupancy.h`; of AMD's those of its documents of instruction sets, and LLVM's
 ("User Guide for AMDGPU Backend"); of Apple's those of the Metal Feature Set Tables. `opencl` has what the specification
 of OpenCL 1.2 promises of every device (section 4.2: 32 KiB of local memory), and groups of 256 work-items, which every
-GPU of the last ten years runs. `webgpu` has the default limits of WebGPU (section "Limits"), and the types of WGSL without
-its extensions; how exact its functions are is in "Floating Point Accuracy": sine and cosine to 2^-11 between -π and π.
+GPU of the last ten years runs. `webgpu` has the default limits of WebGPU (section "Limits"), and the types of WGSL
+without its extensions; how exact its functions are is in "Floating Point Accuracy": sine and cosine to 2^-11 between -π
+and π.
 """
 
 from __future__ import annotations

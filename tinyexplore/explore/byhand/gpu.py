@@ -60,6 +60,23 @@ class WarpAccess:
         return self.shown.says if self.shown is not None else self.note
 
     @property
+    def advice(self) -> str:
+        """What could be done about it; "" where nothing has to be."""
+        if self.degree > 1:
+            return (
+                f"The busiest bank answers {self.degree} times instead of once: rows of the tile that are a few words "
+                "longer (STAGE pads them), or vectors along a row, spread the words over the banks."
+            )
+        if self.requests and self.segments > self.least:
+            moved, enough = self.segments / self.requests, self.least / self.requests
+            return (
+                f"Memory moves {moved:.3g} segments where {enough:.3g} would do: neighbouring lanes should read and write "
+                "neighbours. Make the axis that lies side by side in memory the first LOCAL one, UPCAST along it, or "
+                "STAGE a tile."
+            )
+        return ""
+
+    @property
     def figures(self) -> tuple[str, str, str]:
         """Segments a request, the share of the bytes that is used, and what the busiest bank does."""
         if not self.requests:
@@ -91,6 +108,7 @@ class WarpAccess:
             "efficiency": self.efficiency,
             "degree": self.degree,
             "says": self.says,
+            "advice": self.advice,
         }
 
 

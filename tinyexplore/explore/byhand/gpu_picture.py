@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from tinyexplore.explore.counted import count_text
@@ -69,12 +70,13 @@ def occupancy_lines(view: GPUView) -> list[str]:
 def cells(
     sizes: Sequence[int], x: float, y: float, title: str, *, chosen: Sequence[int] = (), warp: int = 0
 ) -> list[str]:
-    """A plane of cells, its first dimension to the right; `chosen` filled, or every second warp. Of a large one the
-    part around what is chosen."""
-    across, down = [*sizes, 1, 1][:2]
+    """A plane of cells, its first dimension to the right, and the planes of a third below each other; `chosen` filled,
+    or every second warp. Of a large one the part around what is chosen."""
+    across, down = [*sizes, 1][0], prod(sizes[1:])
     is_line = down == 1 and across > SIDE  # it goes on in the next row
     columns, rows = (2 * SIDE, -(-across // (2 * SIDE))) if is_line else (min(across, SIDE), down)
-    at = [*chosen, 0, 0][:2] if chosen and not is_line else [0, 0]
+    own = sum(step * prod(sizes[:axis]) for axis, step in enumerate(chosen))
+    at = (own % across, own // across) if chosen and not is_line else (0, 0)
     left, top = (max(0, min(size - SIDE, place - SIDE // 2)) for size, place in zip((across, down), at))
     if is_line:
         left = top = 0
@@ -85,7 +87,6 @@ def cells(
             number = row * columns + column if is_line else (row + top) * across + column + left
             if is_line and number >= across:
                 break
-            own = sum(step * size for step, size in zip([*chosen, 0, 0], (1, across)))
             is_lit = number // warp % 2 == 0 if warp else bool(chosen) and number == own
             look = 'class="g-memory"' if is_lit else 'class="cell"'
             fill = (

@@ -94,6 +94,18 @@ class Request:
         steps = {b - a for a, b in pairs if a is not None and b is not None}
         return steps.pop() if len(steps) == 1 else None
 
+    def runs(self) -> list[int]:
+        """The bytes of each run of addresses that lie one behind the other."""
+        sizes: list[int] = []
+        end = None
+        for at in sorted(set(self.asked)):
+            if at == end:
+                sizes[-1] += self.nbytes
+            else:
+                sizes.append(self.nbytes)
+            end = at + self.nbytes
+        return sizes
+
     @property
     def says(self) -> str:
         """What to think of it, in words."""
@@ -108,7 +120,12 @@ class Request:
             return "broadcast: one address for all"
         if self.segments == self.least:
             return "coalesced"
-        return f"lanes lie {self.stride} bytes apart" if self.stride is not None else "lanes lie scattered"
+        if self.stride is not None:
+            return f"lanes lie {self.stride} bytes apart"
+        sizes = self.runs()
+        if len(sizes) < len(self.asked) and len(set(sizes)) == 1:
+            return f"{len(sizes)} rows of {sizes[0]} bytes"
+        return "lanes lie scattered"
 
     def _of_banks(self, one: bool) -> str:
         if self.degree > 1:

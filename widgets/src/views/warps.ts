@@ -25,6 +25,8 @@ interface Access {
   efficiency: number | null;
   degree: number;
   says: string;
+  /** What could be done about it; "" where nothing has to be. */
+  advice?: string;
 }
 
 /** `GPUView.as_data` in tinyexplore/explore/byhand/gpu.py. */
@@ -38,7 +40,7 @@ export interface GpuData {
   says: string;
   accesses: Access[];
   shared_bytes: number;
-  occupancy: { registers: number; groups: number; limit: string; share: number; limits: [name: string, need: number, have: number, groups: number][]; says: string } | null;
+  occupancy: { registers: number; known?: boolean; advice?: string; groups: number; limit: string; share: number; limits: [name: string, need: number, have: number, groups: number][]; says: string } | null;
   why: string;
 }
 
@@ -188,6 +190,7 @@ export class WarpsView implements View {
       place,
       h("h6", {}, `${what}${told}`),
       one.lanes.length === 0 ? h("p", { class: "note" }, one.says) : one.space === "shared" ? inBanks(one) : inSegments(one),
+      one.advice ? h("p", { class: "note advice" }, one.advice) : null,
     );
   }
 }
@@ -235,17 +238,19 @@ function planes({ grid, group, at, warp }: GpuData): HTMLElement[] {
     return own === 0 ? "on" : own % 2 === 0 ? "other" : "";
   };
   if (group === null) return [plane(grid, "work-items in the grid, by warp", (x, y) => warpOf(x, y, grid[0]))];
-  const chosen = (x: number, y: number): Look => (x === at[0] && y === (at[1] ?? 0) ? "on" : "");
-  return [plane(grid, "groups in the grid", chosen), plane(group, `work-items in a group, by warp of ${warp}`, (x, y) => warpOf(x, y, group[0]))];
+  const row = (at[1] ?? 0) + (at[2] ?? 0) * (grid[1] ?? 1);
+  const chosen = (x: number, y: number): Look => (x === at[0] && y === row ? "on" : "");
+  return [plane(grid, `${grid.every((size) => size === 1) ? "group" : "groups"} in the grid`, chosen), plane(group, `work-items in a group, by warp of ${warp}`, (x, y) => warpOf(x, y, group[0]))];
 }
 
-/** A plane of cells, around the group that is looked at where it is too large; what has one dimension goes on in the next row. */
+/** A plane of cells, around the group that is looked at where it is too large; what has one dimension goes on in the next
+ * row, and of three the planes of the last lie below each other. */
 function plane(sizes: number[], words: string, look: (x: number, y: number) => Look): HTMLElement {
-  const [across, down] = [sizes[0] ?? 1, sizes[1] ?? 1];
+  const [across, down] = [sizes[0] ?? 1, (sizes[1] ?? 1) * (sizes[2] ?? 1)];
   const isLine = down === 1 && across > SIDE;
-  const columns = isLine ? 2 * SIDE : Math.min(across, SIDE);
+  const columns = isLine ? 2 * SIDE : Math.min(across, 2 * SIDE);
   const rows = Math.min(SIDE, isLine ? Math.ceil(across / columns) : down);
-  const [left, top] = isLine ? [0, 0] : [start(across, look), start(down, look)];
+  const [left, top] = isLine ? [0, 0] : [start(across, 2 * SIDE, look), start(down, SIDE, look)];
   const cells = [];
   for (let y = 0; y < rows; y++) {
     for (let x = 0; x < columns; x++) {
@@ -260,13 +265,13 @@ function plane(sizes: number[], words: string, look: (x: number, y: number) => L
 }
 
 /** Where a plane that is too large begins to be drawn: the middle is in sight when only the middle is lit. */
-function start(size: number, look: (x: number, y: number) => Look): number {
-  return size <= SIDE || look(0, 0) !== "" ? 0 : Math.min(size - SIDE, (size >> 1) - SIDE / 2);
+function start(size: number, shown: number, look: (x: number, y: number) => Look): number {
+  return size <= shown || look(0, 0) !== "" ? 0 : Math.min(size - shown, (size >> 1) - shown / 2);
 }
 
 function held({ occupancy, why, shared_bytes }: GpuData): HTMLElement {
   if (occupancy === null) return h("section", { class: "held" }, h("p", { class: "note" }, `${why[0].toUpperCase()}${why.slice(1)}.`));
-  const { share, limits, limit, registers, groups } = occupancy;
+  const { share, limits, limit, registers, known, groups, advice } = occupancy;
   const most = Math.max(...limits.map(([, , , allowed]) => allowed));
   const rows = limits.map(([name, need, have, allowed]) =>
     h(
@@ -278,8 +283,8 @@ function held({ occupancy, why, shared_bytes }: GpuData): HTMLElement {
       h("span", { class: "words" }, `${grouped(need)} of ${grouped(have)}`, name === limit ? h("b", {}, " · the limit") : null),
     ),
   );
-  const taken = `about ${count(registers, "register")} a work-item${shared_bytes > 0 ? `, ${count(shared_bytes, "byte")} of shared memory a group` : ""}`;
-  return h("section", { class: "held" }, h("h6", {}, h("b", {}, `${Math.round(100 * share)} % occupancy`), ` · ${count(groups, "group")} on a multiprocessor`), ...rows, h("p", { class: "note" }, `Groups that each resource allows; ${taken}, an estimate.`));
+  const taken = `${known ? "" : "about "}${count(registers, "register")} a work-item${known ? "" : " (estimated: a compiler may take others)"}${shared_bytes > 0 ? `, ${count(shared_bytes, "byte")} of shared memory a group` : ""}`;
+  return h("section", { class: "held" }, h("h6", {}, h("b", {}, `${Math.round(100 * share)} % occupancy`), ` · ${count(groups, "group")} on a multiprocessor`), ...rows, h("p", { class: "note" }, `Groups that each resource allows: the fewest count. A kernel takes ${taken}.${advice ? ` For more: ${advice}.` : ""}`));
 }
 
 // *** the lanes ***
