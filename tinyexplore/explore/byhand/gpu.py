@@ -70,7 +70,7 @@ class WarpAccess:
         if self.requests and self.segments > self.least:
             moved, enough = self.segments / self.requests, self.least / self.requests
             return (
-                f"Memory moves {moved:.3g} segments where {enough:.3g} would do: neighbouring lanes should read and write "
+                f"Memory moves {moved:.3g} segments where {enough:.3g} would do: neighbouring lanes should take "
                 "neighbours. Make the axis that lies side by side in memory the first LOCAL one, UPCAST along it, or "
                 "STAGE a tile."
             )

@@ -3,8 +3,8 @@
 While one warp waits for memory, others compute: of those that a multiprocessor can hold, the share that it does hold is
 its occupancy. How registers and shared memory are given out is `target/gpus.py`'s; NVIDIA's own calculator says the
 same (`tests/explore/test_occupancy.py`). Registers are counted in the linear program, by what is live at one time: an
-estimate. Of 28 kernels for sm_80, ptxas gave 20 as many as estimated or fewer than eight more, and those with a loop
-that it unrolls by itself (row sums, softmax, layernorm) up to 25 more; LLVM's AMDGCN took about as many, or fewer.
+estimate. nvcc takes about as many for sm_80, but where it unrolls a loop by itself (sums of rows, softmax, layernorm)
+up to 25 more, and for a product of doubles 12; LLVM's AMDGCN takes about as many, or fewer.
 """
 
 from __future__ import annotations
