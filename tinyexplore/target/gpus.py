@@ -30,9 +30,8 @@ class GPU:
     the work-items that it holds at one time, in at most `resident_groups` (0: nobody tells), of which `lone_warps`,
     groups of one warp, are none; resident_shared_bytes: what these share of it, in pieces of `shared_piece`, each with
     `group_overhead_bytes` more than it asks for. access_bytes: the most of one load or store of a work-item; 0: one
-    number at a time. lacks:
-    dtypes that it does not compute with; lacks_ops: functions that its language has not. cores: its tensor cores, the
-    preferred first.
+    number at a time. lacks: dtypes that it does not compute with; lacks_ops: functions that its language has not.
+    cores: its tensor cores, the preferred first.
     """
 
     words: str
