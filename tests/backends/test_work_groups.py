@@ -25,6 +25,7 @@ from tinyexplore.engine import compile_optimised
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.kernel.opts.shared import padded_row
+from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.program import RenderError, is_group_barrier
 from tinyexplore.runtime import opencl
 from tinyexplore.runtime.emulator import DivergenceError, RaceError
@@ -331,6 +332,98 @@ def test_two_tiles_are_waited_for_at_once() -> None:
     loads = [place for place in shared if program[place].op is Ops.LOAD]
     assert len(barriers) == 2 and len(stores) == 2
     assert max(stores) < barriers[0] < min(loads) and max(loads) < barriers[1]
+
+
+STAGED = (Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.LOCAL, 1, 5), Opt(OptOps.UPCAST, 1, 2), Opt(OptOps.STAGE, 2, 8))
+
+
+@pytest.mark.parametrize("on", ["PYTHON", *GPUS])
+@pytest.mark.parametrize("block", [2, 8, 11, 16])
+def test_double_buffering_changes_no_bit(block: int, on: str) -> None:
+    """Steps are added in the same order; 16, 4, 3 and 2 blocks, with a step left over or none."""
+    item = item_of("matmul")
+    staged = applied(kernel_on(item, on), *STAGED[:3], Opt(OptOps.STAGE, 2, block))
+    piped = staged.apply(Opt(OptOps.PIPE, 2, 2))
+    assert piped.undo().ast is staged.ast
+    before = result(item, staged, on).copy()
+    np.testing.assert_array_equal(result(item, piped, on), before)
+    np.testing.assert_allclose(before, expected_of(item), rtol=1e-4)
+
+
+def test_a_double_buffered_step_waits_once_and_loads_the_next_block_before_it_computes() -> None:
+    kernel = applied(kernel_on(item_of("matmul")), *STAGED).apply(Opt(OptOps.PIPE, 2, 2))
+    assert [node.dtype.size for node in kernel.find(Ops.DEFINE_LOCAL)] == [2 * 4 * 8, 2 * 5 * 2 * 8]
+    program = lower(kernel)
+    barriers = [place for place, node in enumerate(program) if is_group_barrier(node)]
+    (start,) = (place for place, node in enumerate(program) if node.op is Ops.RANGE and node.arg.ahead)
+    loads = [place for place, node in enumerate(program) if node.op is Ops.LOAD]
+    tiles = [place for place in loads if reaches_tile(program[place])]
+    assert len(barriers) == 1 and start < barriers[0] < min(tiles)
+    inside = [place for place in loads if start < place < max(tiles) and place not in tiles]
+    assert inside and all(barriers[0] < place < min(tiles) for place in inside)
+    assert any(place < start for place in loads)  # the first block
+
+
+def test_a_double_buffered_loop_inside_another_one_waits_at_its_end() -> None:
+    """Three blocks: the last one lies in the half that the first one of the next round is stored to."""
+    x = from_numpy(numbers(2, 6, 12)), from_numpy(numbers(2, 12, 7, seed=1))
+    with Context(TARGET=TARGET):
+        product = x[0].reshape((2, 6, 1, 12)).expand((2, 6, 7, 12))
+        other = x[1].permute((0, 2, 1)).reshape((2, 1, 7, 12)).expand((2, 6, 7, 12))
+        *_, item = create_schedule([product.alu(Ops.MUL, other).reduce(Ops.ADD, (0, 3))])
+    kernel = kernel_on(item)
+    rows, columns, _, steps = (axis.arg.id for axis in kernel.axes)
+    opts = (Opt(OptOps.LOCAL, rows, 6), Opt(OptOps.LOCAL, columns, 7), Opt(OptOps.STAGE, steps, 4))
+    piped = applied(kernel, *opts, Opt(OptOps.PIPE, steps, 2))
+    np.testing.assert_allclose(result(item, piped), expected_of(item), rtol=1e-4)
+    program = lower(piped)
+    ends = [place for place, node in enumerate(program) if node.op is Ops.ENDRANGE and node.src[0].arg.ahead]
+    assert [is_group_barrier(program[place + 1]) for place in ends] == [True]
+
+
+@pytest.mark.parametrize(
+    "done, tried, words",
+    [
+        ([], Opt(OptOps.PIPE, 2, 2), "no tile in shared memory is filled in each step of it: STAGE does that"),
+        ([*STAGED[:3], Opt(OptOps.STAGE, 2, 33)], Opt(OptOps.PIPE, 6, 2), "in two blocks or more"),
+        (STAGED, Opt(OptOps.PIPE, 0, 2), "only reduce axes do this"),
+        (STAGED, Opt(OptOps.PIPE, 2, 3), "a tile has two halves, one for the block that is read and one for the next"),
+        (
+            [*STAGED[:1], Opt(OptOps.UPCAST, 1, 10), Opt(OptOps.STAGE, 2, 16)],
+            Opt(OptOps.PIPE, 2, 2),
+            "would hold 160 bytes of the next block: choose a larger work-group",
+        ),
+        ([*STAGED, Opt(OptOps.PIPE, 2, 2)], Opt(OptOps.UPCAST, 0, 2), "steps overlap by now: PIPE comes last"),
+    ],
+)
+def test_what_stands_against_double_buffering_is_said(done: list[Opt], tried: Opt, words: str) -> None:
+    kernel = applied(kernel_on(item_of("matmul")), *done)
+    with pytest.raises(OptError, match=words):
+        kernel.apply(tried)
+
+
+def test_a_block_held_in_vectors_is_held_one_by_one_where_memory_starts_anywhere() -> None:
+    with Context(TARGET=TARGET):
+        *_, item = create_schedule([matmul(from_numpy(numbers(16, 32)), from_numpy(numbers(32, 16, seed=1)))])
+    sides = [Opt(op, axis, 4) for op in (OptOps.UPCAST, OptOps.LOCAL) for axis in (0, 1)]
+    kernel = applied(kernel_on(item), *sides, Opt(OptOps.STAGE, 2, 8), Opt(OptOps.PIPE, 2, 2))
+    target = device("PYTHON for opencl").target
+    single = GPURenderer(target, "", aligned=False).render("k", lower(kernel))
+    held = [node.dtype.count for node in lower(kernel) if node.op is Ops.DEFINE_ACC]
+    assert max(held) == 4 and {node.dtype.count for node in single.uops if node.op is Ops.DEFINE_ACC} == {1}
+    program, f32 = compiled("PYTHON for opencl", single.uops), dtypes.float32
+    inputs = [(f32, numbers(16, 32).ravel().tolist()), (f32, numbers(32, 16, seed=1).ravel().tolist())]
+    (found,) = call(program, [(f32, 256)], inputs)
+    np.testing.assert_allclose(np.array(found).reshape(16, 16), numbers(16, 32) @ numbers(32, 16, seed=1), rtol=1e-4)
+
+
+def test_two_halves_must_fit_into_shared_memory() -> None:
+    kernel = applied(kernel_on(item_of("matmul")), *STAGED)
+    assert Opt(OptOps.PIPE, 2, 2) in kernel.available_opts()
+    small = replace(kernel, target=replace(kernel.target, shared_bytes=600))
+    assert Opt(OptOps.PIPE, 2, 2) not in small.available_opts()
+    with pytest.raises(OptError, match="of shared memory"):
+        small.apply(Opt(OptOps.PIPE, 2, 2))
 
 
 def reaches_tile(node: UOp) -> bool:

@@ -31,6 +31,7 @@ from tinyexplore.kernel.analysis.work_groups import group_items
 from tinyexplore.kernel.opts import obstacle
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.schedule import ScheduleItem
+from tinyexplore.uop import AxisKind
 from tinyexplore.util import Context
 
 TARGETS = ("opencl", "sm_75", "sm_90", "gfx90a", "gfx1100", "metal", "webgpu")
@@ -85,6 +86,14 @@ def in_groups(random: Random, kernel: Kernel) -> Kernel:
     return kernel
 
 
+def in_halves(random: Random, kernel: Kernel) -> Kernel:
+    """`kernel`, most times with what it stages double-buffered, which is the last opt."""
+    loops = [loop for loop in kernel.axes if loop.arg.kind is AxisKind.REDUCE and random.random() < 0.7]
+    for loop in loops:
+        kernel = where_legal(kernel, Opt(OptOps.PIPE, loop.arg.id, 2))
+    return kernel
+
+
 def where_legal(kernel: Kernel, opt: Opt) -> Kernel:
     """`kernel` after `opt`, if that is legal."""
     return kernel.apply(opt) if obstacle(kernel, opt, kernel.axis(opt.axis)) is None else kernel
@@ -115,7 +124,7 @@ def run_case(number: int, tried: Tried, target: str = "", names: Iterable[str] =
         node = EVERY[name](random, "PYTHON").lazydata
 
         def draw(plain: Kernel) -> Kernel:
-            return random_opts(random, in_groups(random, start_of(random, plain)))
+            return in_halves(random, random_opts(random, in_groups(random, start_of(random, plain))))
 
         for one in drawn(node, draw, SEQUENCES, MOST_STEPS):
             if is_too_long(one.kernel):

@@ -41,6 +41,7 @@ PROGRAMS: dict[str, Callable[[], Tensor]] = {
     "reduce": lambda: x(8, 4096).sum(1),
     "matmul": lambda: x(256, 128) @ x(128, 256),
     "staged matmul": lambda: x(50, 40) @ x(40, 60),
+    "double-buffered matmul": lambda: x(64, 64) @ x(64, 64),
     "matmul of halves": lambda: x(64, 32, dtype="float16") @ x(32, 64, dtype="float16"),
     "the same without tensor cores": lambda: x(64, 32, dtype="float16") @ x(32, 64, dtype="float16"),
     "softmax": lambda: x(16, 512).softmax(),
@@ -49,6 +50,12 @@ PROGRAMS: dict[str, Callable[[], Tensor]] = {
 }
 OPTS = {
     "staged matmul": [(OptOps.LOCAL, 0, 8), (OptOps.LOCAL, 1, 16), (OptOps.UPCAST, 0, 2), (OptOps.STAGE, 2, 8)],
+    "double-buffered matmul": [
+        *((OptOps.UPCAST, axis, 4) for axis in (0, 1)),
+        *((OptOps.LOCAL, axis, 8) for axis in (0, 1)),
+        (OptOps.STAGE, 2, 16),
+        (OptOps.PIPE, 2, 2),
+    ],
     "matmul": [(OptOps.UPCAST, 0, 4), (OptOps.UPCAST, 1, 4), (OptOps.LOCAL, 0, 8), (OptOps.LOCAL, 1, 16)],
 }
 

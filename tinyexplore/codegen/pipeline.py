@@ -19,6 +19,7 @@ from tinyexplore.codegen.rewrites.vectorize import VECTORIZE_MEMORY, VECTORIZE_V
 from tinyexplore.codegen.transforms.argmax import fuse_argmax
 from tinyexplore.codegen.transforms.branches import branch_where_rare
 from tinyexplore.codegen.transforms.coalescing import coalesce_accesses
+from tinyexplore.codegen.transforms.double_buffers import load_next_block
 from tinyexplore.codegen.transforms.early_vectorization import vectorize_early
 from tinyexplore.codegen.transforms.horizontal_reductions import join_horizontal_reductions
 from tinyexplore.codegen.transforms.interleave import interleave
@@ -84,6 +85,7 @@ PASSES: tuple[Pass, ...] = (
     Transform("vector accesses", access_in_vectors, REGISTERS_SPEC, REGISTERS_SPEC),
     Transform("linearize", linearize, REGISTERS_SPEC, LINEAR_SPEC),
     Transform("interleave", interleave, LINEAR_SPEC, LINEAR_SPEC),
+    Transform("double buffering", load_next_block, LINEAR_SPEC, LINEAR_SPEC),
     Transform("loop barriers", end_steps_with_barriers, LINEAR_SPEC, LINEAR_SPEC),
 )
 

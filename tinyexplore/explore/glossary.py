@@ -203,7 +203,10 @@ TERMS: tuple[Term, ...] = (
         "What is read in the loop is asked for this many steps earlier, so that it is in the cache by then.",
     ),
     Term(
-        "opt", "PIPE", "The results of a step are stored while the next one is computed, in blocks of this many steps."
+        "opt",
+        "PIPE",
+        "The results of a step are stored while the next one is computed, in blocks of this many steps. On a GPU: the "
+        "next block of a staged reduction is read while one is computed (double buffering).",
     ),
     Term("op", "SINK", "The root of a kernel: all its stores."),
     Term("op", "CONST", "A constant."),
@@ -334,6 +337,11 @@ TERMS: tuple[Term, ...] = (
         "pass",
         "vector accesses",
         "On a GPU: aligned neighbours that a work-item loads or stores are one vector access.",
+    ),
+    Term(
+        "pass",
+        "double buffering",
+        "On a GPU: in a loop that looks ahead, what the next step stages is loaded before this one is computed.",
     ),
     Term(
         "pass",

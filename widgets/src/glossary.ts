@@ -117,7 +117,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "CUT": "Loops end where a mask hides all that is left.",
       "TC": "Sums of products by dot instructions, which take this many numbers a word; of a GPU, by tensor cores.",
       "AHEAD": "What is read in the loop is asked for this many steps earlier, so that it is in the cache by then.",
-      "PIPE": "The results of a step are stored while the next one is computed, in blocks of this many steps."
+      "PIPE": "The results of a step are stored while the next one is computed, in blocks of this many steps. On a GPU: the next block of a staged reduction is read while one is computed (double buffering)."
     }
   },
   "op": {
@@ -253,6 +253,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "linearize": "Puts the graph in order: the loop program.",
       "interleave": "Lets copies of a computation go in step, so that the processor need not wait.",
       "vector accesses": "On a GPU: aligned neighbours that a work-item loads or stores are one vector access.",
+      "double buffering": "On a GPU: in a loop that looks ahead, what the next step stages is loaded before this one is computed.",
       "loop barriers": "On a GPU: no step of a loop fills shared memory that others still read; tiles share a barrier.",
       "render": "Writes the program as text for the compiler.",
       "compile": "The compiler makes machine code of it.",

@@ -18,21 +18,31 @@ def end_steps_with_barriers(program: tuple[UOp, ...], lowering: Lowering) -> tup
         for i: shared[l] = f(i); barrier; read shared  →  for i: shared[l] = f(i); barrier; read shared; barrier
         a[l] = f; barrier; b[l] = g; barrier; read a, b  →  a[l] = f; b[l] = g; barrier; read a, b
 
-    Else a work-item could store for the next step while another one still reads what was stored for this.
+    Else a work-item could store for the next step while another one still reads what was stored for this. A loop that
+    looks ahead stores that elsewhere: its work-items wait after the last step, if they come there again.
     """
     if not lowering.target.has_local:
         return program
     found: list[UOp] = []
     waiting: list[bool] = []  # of each open loop: a barrier stands in its body
-    for node in program:
+    for place, node in enumerate(program):
         if node.op is Ops.RANGE:
             waiting.append(False)
         elif is_of_group(node) and waiting:
             waiting[-1] = True
-        elif node.op is Ops.ENDRANGE and waiting.pop():
-            found.append(UOp(Ops.BARRIER, dtypes.void, node.src))
+        ends = UOp(Ops.BARRIER, dtypes.void, node.src) if node.op is Ops.ENDRANGE and waiting.pop() else None
+        if ends is not None and not ends.src[0].arg.ahead:
+            found.append(ends)
         found.append(node)
+        if ends is not None and ends.src[0].arg.ahead and (waiting or fills_again(program, place)):
+            found.append(ends)
     return without_early_ones(found)
+
+
+def fills_again(program: Sequence[UOp], place: int) -> bool:
+    """True where shared memory that has been stored to by `place` is stored to after it."""
+    filled = [node.src[0].src[0] if node.op is Ops.STORE else None for node in program]
+    return any(memory is not None and is_shared(memory) and memory in filled[:place] for memory in filled[place:])
 
 
 def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
@@ -89,4 +99,4 @@ def is_of_group(node: UOp) -> bool:
     return node.src[0].op is Ops.RANGE or is_shared(node.src[0].src[0].src[0])
 
 
-__all__ = ["end_steps_with_barriers"]
+__all__ = ["end_steps_with_barriers", "is_of_group"]

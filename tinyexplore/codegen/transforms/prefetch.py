@@ -22,8 +22,8 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
 
     Where a row is kept, only the loop that fills it asks: it has the arithmetic behind which a fetch can hide.
     """
-    if not any([axis.arg.ahead for axis in sink.find(Ops.RANGE)]):
-        return sink
+    if lowering.target.has_local or not any([axis.arg.ahead for axis in sink.find(Ops.RANGE)]):
+        return sink  # a GPU's loop loads ahead: pass "double buffering"
     loads = [load for load in sink.find(Ops.LOAD) if is_plain(load)]
     wanted = {load: axis for load in loads if (axis := prefetching_loop(load)) is not None}
     if places := places_ahead(sink):

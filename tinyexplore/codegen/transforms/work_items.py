@@ -109,7 +109,8 @@ def filled_together(barrier: UOp, items: list[UOp], numbers: count[int], most_by
     elements //= lanes
     vector = [UOp.range(lanes, Axis(next(numbers), AxisKind.UPCAST))] if lanes > 1 else []
     steps = -(-elements // size)
-    round_of = UOp.range(steps, Axis(next(numbers), AxisKind.COPY))
+    looks_ahead = any(loop.arg.ahead for loop in barrier.ranges)  # then registers hold what every round copies
+    round_of = UOp.range(steps, Axis(next(numbers), AxisKind.UPCAST if looks_ahead else AxisKind.COPY))
     rest = number + round_of * index_const(size) if steps > 1 else number
     inside = rest < elements if elements % size else None
     places: dict[UOp, UOp] = {}

@@ -1,4 +1,5 @@
-"""PIPE: a row of results is stored while the next row is computed into the scratch memory that it is read from."""
+"""PIPE: a row of results is stored while the next row is computed into the scratch memory that it is read from; on a
+GPU, the next block of what is staged is read while a block is computed (`double_buffer.py`)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel.analysis.scratch import filling, keeps_row, scratch_of
+from tinyexplore.kernel.opts import double_buffer
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, index_const
@@ -51,6 +53,8 @@ class Piped:
 
 
 def obstacle(kernel: Kernel, axis: UOp, steps: int) -> str | None:
+    if kernel.target.has_local:
+        return double_buffer.obstacle(kernel, axis, steps)
     found = find_piped(kernel, axis)
     if isinstance(found, str):
         return found
@@ -158,6 +162,8 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     The first step of a block has nothing to store yet: what it stores is overwritten by the second, in the same place.
     The last row of a block is stored after its steps.
     """
+    if kernel.target.has_local:
+        return double_buffer.apply(kernel, axis, opt)
     found = find_piped(kernel, axis)
     assert not isinstance(found, str)
     how, amount = str(opt), opt.amount
@@ -206,10 +212,10 @@ def moved_in(loop: UOp) -> UOp:
 
 
 KIND = OptKind(
-    (LAW,),
+    (LAW, double_buffer.LAW),
     obstacle,
     apply,
     amounts=(4, 16, 128),
-    comes_last="results are stored in the step after their own by now",
-    machine="cpu",
+    comes_last="steps overlap by now",
+    items=(double_buffer.BUFFERS,),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop import Ops, UOp, index_const
@@ -27,7 +28,10 @@ def is_vector_access(node: UOp) -> bool:
 def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
     """The same program with an access for each lane, for memory that starts anywhere and languages without vectors:
     its nodes in order, and what each stands for."""
+    held = {node for node in uops if node.op is Ops.DEFINE_ACC and is_vector_access(node.src[0])}  # loaded ahead
     users = [node for node in uops if node.op is not Ops.GEP and not is_vector_access(node)]
+    users = [node for node in users if node not in held and held.isdisjoint(node.src)]
+    numbers = count(1 + max((node.arg for node in uops if node.op is Ops.DEFINE_ACC), default=-1))
     whole = {src for node in users for src in node.src}  # what a tensor core takes
     lanes: dict[UOp, list[UOp]] = {}  # of each vector
     now: dict[UOp, UOp] = {}
@@ -37,6 +41,12 @@ def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
             lanes[node] = [now[src] for src in node.src]
         elif node.op is Ops.GEP and node.src[0] in lanes:
             now[node] = lanes[node.src[0]][node.arg]
+        elif node in held:
+            lanes[node] = [UOp(Ops.DEFINE_ACC, one.dtype, (one,), next(numbers)) for one in lanes[node.src[0]]]
+            found.update(dict.fromkeys(lanes[node], node))
+        elif node.op is Ops.ASSIGN and node.src[0] in held:
+            parts = [UOp(Ops.ASSIGN, one.dtype, (one, new)) for one, new in zip(*map(lanes.__getitem__, node.src))]
+            found.update(dict.fromkeys(parts, node))
         elif is_vector_access(node):
             lanes[node] = accesses_of(node, lanes, now, found)
             if node.op is Ops.STORE:

@@ -1,0 +1,90 @@
+"""Pass "double buffering": what a loop stages in the next step is loaded before this step is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.codegen.rewrites.simplify import simplified
+from tinyexplore.codegen.transforms.loop_barriers import is_of_group
+from tinyexplore.kernel.analysis.work_groups import is_shared
+from tinyexplore.kernel.transforms.substitute import record_derived
+from tinyexplore.uop import Group, Ops, UOp, index_const
+
+
+def load_next_block(program: tuple[UOp, ...], lowering: Lowering) -> tuple[UOp, ...]:
+    """Moves the loads of what is staged one step up, in loops that look ahead (a GPU only; `opts/double_buffer.py`).
+
+    for k: tile[k % 2] = a[k]; barrier; compute
+    →  next = a[0]; for k: tile[k % 2] = next; barrier; next = a[k+1] if k+1 < n; compute
+    """
+    if not lowering.target.has_local:
+        return program
+    for loop in [node for node in program if node.op is Ops.RANGE and node.arg.ahead]:
+        program = with_loads_ahead(program, loop, lowering)
+    return program
+
+
+def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) -> tuple[UOp, ...]:
+    """The program whose `loop` loads the next step's part of each tile into registers, after it stored this step's."""
+    start = program.index(loop)
+    filled = start + last_barrier(program[start:])
+    filling, computing = program[start + 1 : filled + 1], program[filled + 1 :]
+    staged = {node for store in filling if fills_tile(store) for node in store.src[1].toposort()}
+    before, ahead, now = dict.fromkeys(program[:start]), dict[UOp, None](), dict[UOp, UOp]()
+    for load in [node for node in filling if node in staged and is_from_memory(node)]:
+        first, later = at_step(load, loop, index_const(0)), at_step(load, loop, loop + 1, loop < loop.size - 1)
+        now[load] = register = UOp(Ops.DEFINE_ACC, load.dtype, (first,), next(lowering.numbers))
+        assigned = UOp(Ops.ASSIGN, load.dtype, (register, later))
+        before.update(dict.fromkeys(register.toposort()))
+        ahead.update(dict.fromkeys(assigned.toposort()))
+        record_derived([(load, one) for one in (first, later, register, assigned)], "a block ahead")
+    before.update(dict.fromkeys([node for node in ahead if loop not in node.ranges]))
+    for node in (*filling, *computing):
+        now.setdefault(node, node.replace(src=tuple([now.get(src, src) for src in node.src])))
+    record_derived(now.items(), "a block ahead")
+    changed = (*before, loop, *map(now.__getitem__, filling), *ahead, *map(now.__getitem__, computing))
+    return without_unused(tuple(dict.fromkeys(changed)))
+
+
+def last_barrier(program: Sequence[UOp]) -> int:
+    """Where the last barrier of a group stands that is directly in the loop that `program` begins with."""
+    depth = found = 0
+    for place, node in enumerate(program):
+        depth += (node.op is Ops.RANGE) - (node.op is Ops.ENDRANGE)
+        if depth == 1 and is_of_group(node):
+            found = place
+        if depth == 0:
+            break
+    return found
+
+
+def fills_tile(node: UOp) -> bool:
+    return node.op is Ops.STORE and is_shared(node.src[0].src[0])
+
+
+def is_from_memory(node: UOp) -> bool:
+    return node.op is Ops.LOAD and node.src[0].src[0].op is Ops.DEFINE_GLOBAL
+
+
+def at_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UOp:
+    """What `load` loads in another step of `loop`, where `condition` holds."""
+    pointer, *rest = load.src[0].src
+    place, *valid = [simplified(node.substitute({loop: step})) for node in rest]
+    if condition is not None:
+        valid = [valid[0] & condition if valid else condition]
+    return load.replace(src=(pointer.index(place, *valid),))
+
+
+def without_unused(program: tuple[UOp, ...]) -> tuple[UOp, ...]:
+    """The program without the loads, and addresses of loads, that nothing needs any more."""
+    needed: set[UOp] = set()
+    kept = []
+    for node in reversed(program):
+        if node in needed or not (node.op in Group.ALU or node.op in (Ops.LOAD, Ops.INDEX, Ops.CONST)):
+            needed.update(node.src)
+            kept.append(node)
+    return tuple(reversed(kept))
+
+
+__all__ = ["load_next_block"]
