@@ -298,6 +298,10 @@ def test_opts_axes_columns_passes_and_operations_explain_themselves(open_page: O
     assert meaning("word", "idle") in title("[data-place=passes]") and "idle" in tab.inner_text("[data-place=passes]")
     open_panel(tab, "rewrites")
     assert meaning("pass", "simplify") in title(".passes .row:has-text('simplify')")
+    wait_until(tab, "document.querySelector('.listing .t-call[title]') !== null")
+    # before any pointer comes: one that a title is given under it shows it a move later
+    opcodes = tab.locator(".listing[data-language=asm] .t-call[title]").all_inner_texts()
+    assert "vfmadd231ps" in {word.strip() for word in opcodes}, opcodes
     box = tab.evaluate("document.querySelector('.boxes .box title').textContent")
     assert any(meaning("op", op) in box for op in ("BUFFER", "MUL"))
     open_panel(tab, "glossary")

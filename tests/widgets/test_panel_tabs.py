@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.pages import wait_until
 from tests.support.panels import open_panel
-from tests.widgets.test_browser import Open, open_page, state
+from tests.widgets.test_browser import TRACE, Open, open_page, state
 
 pytestmark = pytest.mark.browser
 
@@ -98,3 +99,48 @@ def test_pictures_of_the_tabs(open_page: Open, screenshots: Any, scheme: str, wi
     tab = open_page(busy=False, width=width, scheme=scheme, height=900)
     open_panel(tab, "timing")
     tab.screenshot(path=screenshots / f"panel_tabs_{width}_{scheme}.png")
+
+
+def test_the_button_and_its_key_give_a_panel_the_place_of_the_graph_and_the_code_and_back(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False, height=900)
+    open_panel(tab, "timing")
+    filler = tab.locator(".panel-tabs .filler")
+
+    def height() -> float:
+        return tab.locator(".low").bounding_box()["height"]
+
+    above = ".graph", ".codes", ".divider"
+    low = height()
+    for act in (filler.click, lambda: tab.keyboard.press("p")):
+        act()
+        assert filler.get_attribute("aria-pressed") == "true"
+        assert not any(tab.locator(part).first.is_visible() for part in above)
+        assert height() > 1.5 * low
+        open_panel(tab, "memory")  # another panel has the same place
+        assert filler.get_attribute("aria-pressed") == "true" and tab.locator(".memory").is_visible()
+        open_panel(tab, "timing")
+        act()
+        assert filler.get_attribute("aria-pressed") == "false"
+        assert all(tab.locator(part).first.is_visible() for part in above) and height() == low
+    tab.keyboard.press("p")
+    tab.click("[data-place=uops]")  # what is above is to be seen
+    assert filler.get_attribute("aria-pressed") == "false" and tab.locator(".graph").is_visible()
+    tab.keyboard.press("w")
+    tab.keyboard.press("p")  # the story has no panels
+    assert tab.locator(".story").is_visible() and tab.locator(".tinyexplore.is-filled").count() == 0
+
+
+def test_a_long_name_of_a_pass_stands_on_two_lines_whole(open_page: Open) -> None:  # noqa: F811
+    long = "reassociate and narrow"
+    stages = [replace(one, name=long) if one.name == "simplify" else one for one in TRACE.stages]
+    tab = open_page(replace(TRACE, stages=tuple(stages)), width=620)
+    name = tab.locator(f".passes .name:has-text('{long}')").first
+    lines, cut = name.evaluate(
+        """(element) => {
+          const range = document.createRange();
+          range.selectNodeContents(element);
+          const tops = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+          return [tops.size, element.scrollHeight > element.clientHeight || element.scrollWidth > element.clientWidth];
+        }"""
+    )
+    assert (lines, cut) == (2, False)

@@ -1,6 +1,7 @@
 // Code that comes when it is first needed. A chunk is an ES module whose default export makes it of the core's modules, so
 // that those exist once; its text lies in the page, or in a trait of the widget, and is imported from a Blob.
 
+import type { Explain, Reach } from "./goto/entries";
 import { fromBase64, unzipped } from "./payload";
 import type { Runnable } from "./runhere/protocol";
 import type { Panel, Store, View } from "./store";
@@ -12,7 +13,9 @@ export interface Chunk {
   lone?: Partial<Record<Panel, new (store: Store) => View>>;
   css?: string;
   /** What a word of a listing means, null where there is nothing to say. */
-  explain?: (language: string, word: string) => string | null;
+  explain?: Explain;
+  /** Opens the box that goes to places by name; returns how to close it. */
+  openBox?: (reach: Reach, explain: Explain, closed: () => void) => () => void;
   /** Adds to a panel that the core has. */
   attach?: (panel: HTMLElement, store: Store, runnable: readonly Runnable[]) => void;
 }

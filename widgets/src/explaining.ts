@@ -25,12 +25,13 @@ export function nameMeaning(name: string): string {
   return "";
 }
 
-/** Says what the operation of a listing under the pointer does; the words for that come with the first one. */
-export async function explainWord(chunks: Chunks, language: string, event: Event): Promise<void> {
-  const word = (event.target as Element).closest<HTMLElement>(".t-call:not([title])");
-  if (word === null || language === "source") return;
+/** Says what the operations of a listing do, in those lines of it: before the pointer comes, for a title that is given
+ * under the pointer shows at its next move only. */
+export async function explainWords(chunks: Chunks, language: string, lines: HTMLElement): Promise<void> {
   const chunk = await chunks.load("opcodes").catch(() => null); // a page that lacks them goes without
-  const text = word.textContent!.trim();
-  const says = chunk?.explain?.(language, text) ?? null;
-  if (says !== null) word.title = `${text}: ${says}`;
+  for (const word of lines.querySelectorAll<HTMLElement>(".t-call:not([title])")) {
+    const text = word.textContent!.trim();
+    const says = chunk?.explain?.(language, text) ?? null;
+    if (says !== null) word.title = `${text}: ${says}`;
+  }
 }

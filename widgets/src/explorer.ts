@@ -6,6 +6,7 @@ import { append, button, h } from "./dom";
 import { type Engine, connectEngine } from "./engine";
 import { meaning } from "./explaining";
 import { summary } from "./figures";
+import { Going } from "./going";
 import { bytes } from "./format";
 import type { Later } from "./later";
 import { Trail, completed, linkOf, readLink } from "./links";
@@ -183,7 +184,8 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     },
   };
   const choices = modeChoice(choose);
-  const head = header(trace, options.badge === false ? null : (options.engine?.badge ?? null), choices.element, options.back);
+  const going = new Going({ store, root, work: () => handle.show("workbench"), open: (link) => handle.open(link), find: (query) => body?.graph?.search(query) });
+  const head = header(trace, options.badge === false ? null : (options.engine?.badge ?? null), choices.element, options.back, going.button);
   append(root, [head, banner(trace, store)]);
   element.append(root);
   if (linked !== null) {
@@ -210,7 +212,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       event.preventDefault();
       event.stopPropagation();
       trail.go(event.key === "ArrowLeft" ? -1 : 1);
-    } else if (body !== null) onKey(event, { store, root, ...body, panels: body.story === null, toggle: () => choose(mode === "story" ? "workbench" : "story") });
+    } else if (body !== null) onKey(event, { store, root, ...body, panels: body.story === null, goTo: () => going.toggle(), toggle: () => choose(mode === "story" ? "workbench" : "story") });
   });
   return handle;
 }
@@ -338,12 +340,12 @@ function firstCursor(index: TraceIndex): Cursor {
 /** What options are unless somebody asked: the story leaves these out. */
 const AS_EVER: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0", repeat: "10" };
 
-function header(trace: Trace, badge: HTMLElement | null, modes: HTMLElement, back: (() => void) | undefined): HTMLElement {
+function header(trace: Trace, badge: HTMLElement | null, modes: HTMLElement, back: (() => void) | undefined, goTo: HTMLElement): HTMLElement {
   const chips = trace.options.map(([name, value]) =>
     h("span", { class: AS_EVER[name] === value || name === "tinyexplore" ? "chip as-ever" : "chip", title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n") }, h("span", { class: "faint" }, `${name} `), value),
   );
   const options = h("span", { class: "chips", role: "group", "aria-label": "Options of this capture", tabindex: "0" }, ...chips); // a narrow one scrolls
-  return h("header", {}, back && button("← Back", "To the explorer that this was opened from", back), h("b", { class: "name" }, trace.title), options, h("span", { class: "space" }), badge, modes);
+  return h("header", {}, back && button("← Back", "To the explorer that this was opened from", back), h("b", { class: "name" }, trace.title), options, h("span", { class: "space" }), badge, goTo, modes);
 }
 
 function banner(trace: Trace, store: Store): HTMLElement | null {
@@ -370,6 +372,7 @@ function footer(index: TraceIndex, size: number): HTMLElement {
     key(["←", "→"], "step"),
     key(["↑", "↓"], "pass"),
     key(["⇧ arrows"], "walk the graph"),
+    key(["G"], "go to"),
     key(["/"], "search"),
     key(["O"], "origin"),
     key(["B"], "biography"),

@@ -51,9 +51,11 @@ export interface KeyTargets {
   fill?: (() => void) | null;
   /** Changes between the story and the workbench. */
   toggle?: () => void;
+  /** Opens the box that goes to places by name. */
+  goTo?: () => void;
 }
 
-export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panels, story, fill, toggle }: KeyTargets): void {
+export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panels, story, fill, toggle, goTo }: KeyTargets): void {
   const target = event.composedPath()[0] as HTMLElement;
   const typing = (target instanceof HTMLInputElement && !["checkbox", "range"].includes(target.type)) || target instanceof HTMLSelectElement;
   event.stopPropagation();
@@ -92,6 +94,7 @@ export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panel
     if (stepper !== null && ofStepper[key] !== undefined) return () => ofStepper[key](stepper());
     if (graph !== null && ofGraph[key] !== undefined) return () => ofGraph[key](graph);
     if (key === "w") return toggle;
+    if (key === "g") return goTo;
     if (story && (key === "ArrowLeft" || key === "ArrowRight")) return () => story.move(key === "ArrowLeft" ? -1 : 1);
     if (key === "p" && fill) return () => fill();
     if (key === "o") return () => showOrigin(store);

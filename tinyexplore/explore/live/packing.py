@@ -19,14 +19,26 @@ _COMMAND = {"cli.py", "__main__.py"}  # and what LLVM alone compiles (.ll)
 _STDLIB, _ENGINE = "python_stdlib.zip", "tinyexplore.zip"
 OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal, processes, files of settings,
     # and what stands in for modules written in C
-    "_pydatetime _pyio antigravity argparse bdb cmd code compileall configparser cProfile doctest ensurepip "
-    "fileinput filecmp ftplib getpass gettext imaplib mailbox mailcap modulefinder multiprocessing netrc "
+    "_pydatetime _pyio antigravity argparse bdb cmd code compileall configparser cProfile doctest email "
+    "ensurepip fileinput filecmp ftplib getpass gettext imaplib ipaddress mailbox mailcap mimetypes modulefinder "
+    "multiprocessing netrc "
     "nturl2path optparse pdb plistlib poplib profile pstats pty py_compile pyclbr pydoc pydoc_data _pyrepl "
     "rlcompleter runpy sched shelve smtplib socketserver sqlite3 symtable tabnanny this tomllib trace tracemalloc "
     "tty turtle unittest wave webbrowser wsgiref xmlrpc zipapp zoneinfo".split()
 )
 _PARTS_OF_NO_USE = (
-    *("xml/", "http/server", "http/cookie", "logging/config", "logging/handlers", "ctypes/_aix", "ctypes/macholib"),
+    *(
+        "xml/",
+        "http/client",
+        "http/server",
+        "http/cookie",
+        "urllib/request",
+        "urllib/robotparser",
+        "logging/config",
+        "logging/handlers",
+        "ctypes/_aix",
+        "ctypes/macholib",
+    ),
     *("ctypes/wintypes", "asyncio/__main__", "asyncio/proactor", "asyncio/tools", "asyncio/windows"),
 )
 _CODE_PAGES = (

@@ -8,7 +8,7 @@ import { languageName } from "../format";
 import type { Line, Program } from "../model";
 import { kernelClass } from "../kernels";
 import { type Piece, type Stop, framesOf, kernelOfFrame, pieces, rangesOf, stopsOf } from "../spans";
-import { explainWord } from "../explaining";
+import { explainWords } from "../explaining";
 import type { Change, Store, View } from "../store";
 import { InSight } from "../insight";
 import { tokenize, tokenizePython } from "../tokens";
@@ -117,7 +117,6 @@ class CodePane {
     this.element = h("div", { class: `code pane-${key}`, "data-pane": key }, this.bar, this.body);
     this.coloured = new InSight(this.body, (chunk) => this.colour(chunk));
     this.body.addEventListener("mouseover", (event) => this.store.hover(this.nodesAt(event)));
-    this.body.addEventListener("mouseover", (event) => void explainWord(store.chunks, this.listing?.language ?? "source", event));
     this.body.addEventListener("mouseleave", () => this.store.hover([]));
     this.body.addEventListener("click", (event) => this.choose(event));
     this.body.addEventListener("keydown", (event) => this.walk(event));
@@ -267,6 +266,7 @@ class CodePane {
       });
       row.lastElementChild!.replaceChildren(...spans);
     }
+    void explainWords(this.store.chunks, language, chunk);
   }
 
   /** A piece of the user's Python; one of a part that built something can be chosen by itself, and has its kernel's colour. */

@@ -39,6 +39,14 @@ export class Finder {
     this.input.addEventListener("keydown", (event) => this.key(event));
   }
 
+  /** Searches for `query`, and goes to the field. */
+  look(query: string): void {
+    this.input.value = query;
+    this.run();
+    this.owner.mark();
+    this.input.focus({ preventScroll: true });
+  }
+
   focus(): void {
     this.input.focus();
     this.input.select();

@@ -115,6 +115,10 @@ export class GraphView implements View {
     this.finder.focus();
   }
 
+  search(query: string): void {
+    this.finder.look(query);
+  }
+
   fit(): void {
     this.camera.fit();
   }

@@ -1,0 +1,29 @@
+// The button and the key that open the box in which places are found by name; the box comes with the first use.
+
+import { button, h } from "./dom";
+import type { Reach } from "./goto/entries";
+
+export class Going {
+  readonly button = button("Go to", "Panels, actions, kernels, passes, rules, operations and opcodes by name (G)", () => void this.toggle(), "go-to");
+  private close: (() => void) | null = null;
+
+  constructor(private readonly reach: Reach) {
+    this.button.setAttribute("aria-haspopup", "dialog");
+    this.button.addEventListener("mousedown", (event) => event.preventDefault()); // an open box keeps the focus until it is closed
+  }
+
+  /** Opens the box, or closes it. */
+  async toggle(): Promise<void> {
+    if (this.close !== null) return this.close();
+    const { store, root } = this.reach;
+    try {
+      const [{ openBox, css }, words] = await Promise.all([store.chunks.load("goto"), store.chunks.load("opcodes")]);
+      if (this.close !== null || !root.isConnected) return; // asked twice, or gone meanwhile
+      if (root.querySelector("style[data-chunk=goto]") === null) root.firstElementChild!.after(h("style", { "data-chunk": "goto" }, css!));
+      this.close = openBox!(this.reach, words.explain!, () => (this.close = null));
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      root.querySelector("header")!.after(h("div", { class: "message error", role: "alert" }, text));
+    }
+  }
+}

@@ -1,0 +1,164 @@
+// The box in which places are found by name: what answers is listed, the best first; Enter goes there.
+
+import { h, replaceChildren } from "../dom";
+import { count } from "../format";
+import { parseQuery } from "../search";
+import { Graphs } from "../shown";
+import { type Entry, type Explain, KINDS, type Reach, entriesOf } from "./entries";
+import { matchOf } from "./ranking";
+
+const MOST = 50; // rows; the others are counted
+let boxes = 0;
+
+interface Row {
+  kind: string;
+  name: string;
+  says: string;
+  marked: readonly number[];
+  key?: string;
+  go: () => void;
+}
+
+/** The best answers to a query, at most `most` of them, and how many there are. */
+export function answersTo(query: string, entries: readonly Entry[], most = MOST): { rows: Row[]; total: number } {
+  const isEmpty = query.trim() === "";
+  const offered = isEmpty ? entries.filter(({ kind }) => kind === "panel" || kind === "action") : entries;
+  const found = offered.flatMap((entry, at) => {
+    const match = matchOf(query, entry.name, `${entry.kind} ${entry.says}`);
+    return match === null ? [] : [{ ...match, entry, at }];
+  });
+  if (!isEmpty) found.sort((a, b) => b.score - a.score || KINDS.indexOf(a.entry.kind) - KINDS.indexOf(b.entry.kind) || a.entry.name.length - b.entry.name.length || a.at - b.at);
+  return { rows: found.slice(0, most).map(({ entry, marked }) => ({ ...entry, marked })), total: found.length };
+}
+
+/** Opens the box over the explorer; `closed` is called when it is gone. Returns how to close it. */
+export function openBox(reach: Reach, explain: Explain, closed: () => void): () => void {
+  return new Box(reach, entriesOf(reach, explain), closed).close;
+}
+
+class Box {
+  private readonly id = `tinyexplore-goto-${(boxes += 1)}`;
+  private readonly field = h("input", {
+    type: "text",
+    role: "combobox",
+    class: "search",
+    placeholder: "Panel, kernel, pass, rule, opcode …",
+    autocomplete: "off",
+    spellcheck: "false",
+    "aria-label": "Go to: panels, actions, kernels, passes, rules, operations, opcodes and tensors by name",
+    "aria-autocomplete": "list",
+    "aria-expanded": "true",
+    "aria-controls": this.id,
+  });
+  private readonly list = h("div", { id: this.id, class: "found-list scroll", role: "listbox", "aria-label": "What answers" });
+  private readonly status = h("div", { class: "goto-status", role: "status" });
+  private readonly element: HTMLElement;
+  private readonly before = document.activeElement as HTMLElement | null;
+  private rows: Row[] = [];
+  private at = 0;
+  private isClosed = false;
+
+  constructor(
+    private readonly reach: Reach,
+    private readonly entries: readonly Entry[],
+    private readonly closed: () => void,
+  ) {
+    this.element = h("div", { class: "goto", role: "dialog", "aria-label": "Go to" }, this.field, this.list, this.status);
+    this.field.addEventListener("input", () => this.search());
+    this.element.addEventListener("keydown", (event) => this.key(event));
+    this.element.addEventListener("mousedown", (event) => {
+      if (event.target !== this.field) event.preventDefault(); // the field keeps the focus
+    });
+    this.element.addEventListener("focusout", (event) => {
+      if (!this.element.contains(event.relatedTarget as Node | null)) this.close();
+    });
+    this.list.addEventListener("click", (event) => {
+      const row = (event.target as Element).closest<HTMLElement>('[role="option"]');
+      if (row !== null) this.take(Number(row.dataset.at));
+    });
+    reach.root.append(this.element);
+    this.search();
+    this.field.focus({ preventScroll: true });
+  }
+
+  /** Takes the box away; the focus goes back to where it was, if nothing else has taken it. */
+  readonly close = (): void => {
+    if (this.isClosed) return; // to lose the focus closes it, too
+    this.isClosed = true;
+    const hadFocus = this.element.contains(document.activeElement);
+    this.closed();
+    const { root } = this.reach;
+    const back = this.before !== null && root.contains(this.before) ? this.before : root;
+    this.element.remove();
+    if (hadFocus) back.focus({ preventScroll: true });
+  };
+
+  private search(): void {
+    const query = this.field.value;
+    const { rows, total } = answersTo(query, this.entries);
+    const words = query.trim();
+    this.rows = words === "" ? rows : [...rows, this.inGraph(words)];
+    this.at = 0;
+    replaceChildren(this.list, ...this.rows.map((row, at) => this.option(row, at)));
+    this.list.scrollTop = 0;
+    const more = total > rows.length ? `, the best ${rows.length} of them` : "";
+    this.status.textContent = words === "" ? "Type a name · ↑ ↓ choose · Enter goes there · Esc closes" : `${count(total, "answer")}${more}`;
+    this.mark();
+  }
+
+  /** What was typed as a search of the graph in view. */
+  private inGraph(query: string): Row {
+    const { store, find } = this.reach;
+    const matcher = parseQuery(query);
+    const isQuery = typeof matcher === "function";
+    const nodes = isQuery ? [...new Graphs(store.index).at(store.cursor).graph.nodes.values()].filter(({ node }) => matcher(store.index.node(node))) : [];
+    const says = matcher !== null && !isQuery ? matcher.error : count(nodes.length, "node");
+    return { kind: "search", name: `Find “${query}” in the graph`, says, marked: [], go: () => find(query) };
+  }
+
+  private option({ kind, name, says, marked, key }: Row, at: number): HTMLElement {
+    const letters = [...marked];
+    const parts: (string | HTMLElement)[] = [];
+    let from = 0;
+    while (letters.length > 0) {
+      const start = letters.shift()!;
+      let end = start + 1;
+      while (letters[0] === end) end = letters.shift()! + 1;
+      parts.push(name.slice(from, start), h("mark", {}, name.slice(start, end)));
+      from = end;
+    }
+    parts.push(name.slice(from));
+    const attributes = { role: "option", id: `${this.id}-${at}`, class: `answer of-${kind}`, "data-at": at, title: says };
+    return h("div", attributes, h("span", { class: "kind" }, kind), h("span", { class: "called" }, ...parts), h("span", { class: "told" }, says), key === undefined ? null : h("kbd", {}, key));
+  }
+
+  private key(event: KeyboardEvent): void {
+    event.stopPropagation();
+    if (event.isComposing) return;
+    const moves: Record<string, number> = { ArrowDown: this.at + 1, ArrowUp: this.at - 1, PageDown: Math.min(this.at + 8, this.rows.length - 1), PageUp: Math.max(this.at - 8, 0) };
+    const { key } = event;
+    if (moves[key] === undefined && key !== "Enter" && key !== "Escape" && key !== "Tab") return;
+    event.preventDefault();
+    if (key === "Enter") this.take(this.at);
+    else if (moves[key] === undefined) this.close();
+    else if (this.rows.length > 0) {
+      this.at = (moves[key] + this.rows.length) % this.rows.length;
+      this.mark();
+    }
+  }
+
+  private mark(): void {
+    [...this.list.children].forEach((row, at) => row.setAttribute("aria-selected", String(at === this.at)));
+    const chosen = this.list.children[this.at] as HTMLElement | undefined;
+    this.field.setAttribute("aria-activedescendant", chosen?.id ?? "");
+    chosen?.scrollIntoView({ block: "nearest" });
+  }
+
+  private take(at: number): void {
+    const row = this.rows[at];
+    if (row === undefined) return;
+    this.close();
+    this.reach.root.focus({ preventScroll: true });
+    void this.reach.work().then(row.go);
+  }
+}

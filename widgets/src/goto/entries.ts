@@ -1,0 +1,235 @@
+// What one can go to by name: panels, actions, chapters, kernels, passes, rules, listings, operations, opcodes and tensors.
+
+import { chooseKernel } from "../choosing";
+import { meaning } from "../explaining";
+import { count, duration, languageName } from "../format";
+import { placeOf } from "../links";
+import type { Stage } from "../model";
+import { Graphs } from "../shown";
+import { PANELS, type Panel, type Store } from "../store";
+import { chapters } from "../story";
+import { tokenize } from "../tokens";
+import { paneOf } from "../views/code";
+
+/** In the order in which equally good ones are listed. */
+export const KINDS = ["panel", "action", "kernel", "pass", "rule", "tensor", "operation", "UOp", "opcode", "listing", "chapter"] as const;
+
+export interface Entry {
+  kind: (typeof KINDS)[number];
+  name: string;
+  /** What it is, in words; these are searched, too. */
+  says: string;
+  /** The key that does the same. */
+  key?: string;
+  /** Where it leads to; the workbench is open by then. */
+  go: () => void;
+}
+
+/** What going somewhere takes beside the store. */
+export interface Reach {
+  store: Store;
+  root: HTMLElement;
+  /** Opens the workbench if the story is open. */
+  work: () => Promise<void>;
+  /** Goes to the place of a link. */
+  open: (link: string) => Promise<void>;
+  /** Searches the graph in view. */
+  find: (query: string) => void;
+}
+
+export type Explain = (language: string, word: string) => string | null;
+
+const PANEL_SAYS: Record<Panel, string> = {
+  rewrites: "pass by pass, what each firing of a rule made of the graph",
+  why: "which rules could fire here, and what blocked the others",
+  biography: "all that happened to what is selected",
+  kernels: "every kernel: opts, time, rates, reproducer",
+  modules: "what each part of a model took",
+  rosetta: "one kernel in several languages, side by side",
+  throughput: "what bounds the inner loop of a kernel",
+  tuner: "other opts for a kernel, and what they bring",
+  rules: "write a rule, disable one, see what comes of it",
+  fusion: "cut or join kernels on the tensor graph",
+  debugger: "a kernel step by step, with its values",
+  caches: "which cache answers each load and store",
+  warps: "what the work-items of a GPU touch together",
+  shape: "where the elements of a tensor lie in memory",
+  timing: "how long each kernel took, and how much that varies",
+  roofline: "kernels under the ceilings of the machine",
+  timeline: "stages, runs and buffers over time",
+  memory: "buffers: how large, and how long they live",
+  glossary: "every word of the explorer",
+};
+const ACTIONS: [key: string, shown: string, name: string, says: string][] = [
+  ["ArrowRight", "→", "Next firing", "one step on, into the next pass"],
+  ["ArrowLeft", "←", "Previous firing", "one step back, into the pass before"],
+  ["ArrowDown", "↓", "Next pass", "at its end"],
+  ["ArrowUp", "↑", "Previous pass", "at its end"],
+  ["Home", "Home", "First step of the pass", "before anything fired"],
+  ["End", "End", "Last step of the pass", "after all that fired"],
+  ["n", "N", "Next firing on this node", "in the history of what is selected"],
+  ["r", "R", "Next firing of this rule", "of the rule that fired at this step"],
+  ["/", "/", "Search the graph", "words, /regular expressions/, op: dtype: shape:"],
+  ["f", "F", "Fit the graph", "all of it into the view"],
+  ["i", "I", "Isolate", "only what is selected, with what lies above and below"],
+  ["e", "E", "Open or close what is folded", "the selected box of the graph"],
+  ["o", "O", "Origin", "where the selected nodes came from"],
+  ["p", "P", "Full size", "the panel in the place of the graph and the code, and back"],
+  ["w", "W", "Story", "stage by stage, one picture and one sentence at a time"],
+  ["Escape", "Esc", "Clear the selection", "nothing is selected then"],
+];
+const WITH_OPCODES = /^(asm|ptx|amdgcn|llvm.*)$/;
+
+/** Everything that there is in the trace, what belongs to the kernel in view first. */
+export function entriesOf(reach: Reach, explain: Explain): Entry[] {
+  return [...panels(reach), ...actions(reach), ...kernels(reach), ...passes(reach), ...rules(reach), ...operations(reach, explain), ...opcodes(reach, explain), ...listings(reach), ...story(reach)];
+}
+
+function panels({ store }: Reach): Entry[] {
+  return PANELS.map((panel) => ({ kind: "panel", name: `${panel[0].toUpperCase()}${panel.slice(1)}`, says: PANEL_SAYS[panel], go: () => store.go({ panel }) }));
+}
+
+function actions({ root }: Reach): Entry[] {
+  return ACTIONS.map(([key, shown, name, says]) => ({ kind: "action", name, says, key: shown, go: () => void root.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true })) }));
+}
+
+function story({ store, open }: Reach): Entry[] {
+  const found = chapters(store.index);
+  return found.length < 2 ? [] : found.map(({ key, title, sentence }) => ({ kind: "chapter", name: title, says: sentence, go: () => void open(`#story=${key}`) }));
+}
+
+function kernels({ store }: Reach): Entry[] {
+  const { trace } = store.index;
+  const took = new Map(trace.runs.map(({ kernel, median_us }) => [kernel, median_us]));
+  return trace.kernels.map(({ id, name, calls }) => {
+    const time = took.get(id);
+    const says = [calls.join(", "), time === undefined ? "" : duration(time)].filter(Boolean).join(" · ");
+    return { kind: "kernel", name: `${id} · ${name}`, says, go: () => chooseKernel(store, id) };
+  });
+}
+
+/** Stages of the kernel in view stand before those of others. */
+function stagesHere({ index, cursor }: Store): Stage[] {
+  const { stages, kernels: all } = index.trace;
+  const owner = cursor.kernel === null ? null : (all[cursor.kernel].same_as ?? cursor.kernel);
+  const isHere = ({ kernel }: Stage): boolean => kernel === owner || kernel === null;
+  return [...stages.filter(isHere), ...stages.filter((stage) => !isHere(stage))];
+}
+
+function passes({ store }: Reach): Entry[] {
+  const { index } = store;
+  return stagesHere(store).map((stage) => {
+    const fired = index.firings(stage);
+    const says = [stage.kernel === null ? "" : `kernel ${stage.kernel}`, fired > 0 ? count(fired, "firing") : "", meaning("pass", stage.name)].filter(Boolean).join(" · ");
+    const go = (): void => store.go({ ...placeOf(index, stage.id), kernel: stage.kernel ?? store.cursor.kernel, step: index.endOf(stage), panel: "rewrites" });
+    return { kind: "pass", name: stage.name, says, go };
+  });
+}
+
+/** A rule leads to its next firing after the place where the reader is, at first in the kernel in view. */
+function rules({ store }: Reach): Entry[] {
+  const { index } = store;
+  const firings = new Map<number, { stage: number; step: number }[]>();
+  for (const stage of stagesHere(store)) {
+    stage.steps.forEach(({ rule }, i) => {
+      if (rule === null) return;
+      if (!firings.has(rule)) firings.set(rule, []);
+      firings.get(rule)!.push({ stage: stage.id, step: i + 1 });
+    });
+  }
+  return index.trace.rules.flatMap(({ id, name, law }): Entry[] => {
+    const places = firings.get(id) ?? [];
+    if (places.length === 0) return [];
+    const go = (): void => {
+      const at = places.findIndex(({ stage, step }) => stage === store.cursor.stage && step === store.cursor.step);
+      const { stage, step } = places[(at + 1) % places.length];
+      store.go({ ...placeOf(index, stage), kernel: index.trace.stages[stage].kernel ?? store.cursor.kernel, step, place: "passes", panel: "rewrites" });
+    };
+    return [{ kind: "rule", name, says: [count(places.length, "firing"), law].filter(Boolean).join(" · "), go }];
+  });
+}
+
+/** The kinds of LazyBuffers and of UOps, and the tensors that have names. */
+function operations({ store }: Reach, explain: Explain): Entry[] {
+  const tensors = new Map<string, number[]>();
+  const named = new Map<string, number[]>();
+  const uops = new Set<string>();
+  const add = (to: Map<string, number[]>, key: string, node: number): void => void (to.get(key)?.push(node) ?? to.set(key, [node]));
+  for (const { id, kind, op, name } of store.index.trace.nodes) {
+    if (kind === "uop") uops.add(op);
+    else {
+      add(tensors, op, id);
+      if (name !== "") add(named, name, id);
+    }
+  }
+  const show = (nodes: number[]): void => {
+    store.go({ graph: "lazy", place: "lazy" });
+    store.select(nodes);
+  };
+  return [
+    ...[...named].map(([name, nodes]): Entry => ({ kind: "tensor", name, says: store.index.node(nodes[0]).detail, go: () => show(nodes) })),
+    ...[...tensors].map(([op, nodes]): Entry => ({ kind: "operation", name: op, says: count(nodes.length, "LazyBuffer"), go: () => show(nodes) })),
+    ...[...uops].sort().map((op): Entry => ({ kind: "UOp", name: op, says: explain("uops", op) ?? "", go: () => showUops(store, op) })),
+  ];
+}
+
+/** Selects the UOps of a kind: in the graph in view, else in the last graph that has one, of the kernel in view if it can be. */
+function showUops(store: Store, op: string): void {
+  const { index } = store;
+  const isWanted = (node: number): boolean => index.node(node).op === op && index.node(node).kind === "uop";
+  const inView = [...new Graphs(index).at(store.cursor).graph.nodes.values()].map(({ node }) => node).filter(isWanted);
+  if (inView.length > 0) return store.select(inView);
+  const all = stagesHere(store);
+  const own = all.filter(({ kernel }) => kernel === all[0].kernel);
+  for (const stage of [...all].reverse().sort((a, b) => Number(own.includes(b)) - Number(own.includes(a)))) {
+    const found = reached(store, stage.after).filter(isWanted);
+    if (found.length === 0) continue;
+    store.go({ ...placeOf(index, stage.id), kernel: stage.kernel ?? store.cursor.kernel, step: index.endOf(stage) });
+    return store.select(found);
+  }
+}
+
+function reached({ index }: Store, roots: readonly number[]): number[] {
+  const seen = new Set(roots);
+  for (const node of seen) for (const src of index.node(node).src) seen.add(src); // a set is walked on while it grows
+  return [...seen];
+}
+
+/** The words at the heads of machine code and of LLVM IR, each with the lines that it begins. */
+function opcodes(reach: Reach, explain: Explain): Entry[] {
+  const { store } = reach;
+  return store.index.programsOf(store.cursor.kernel).flatMap(({ language, lines }) => {
+    if (!WITH_OPCODES.test(language)) return [];
+    const found = new Map<string, number[]>();
+    lines.forEach(({ text }, line) => {
+      const words = tokenize(language, text).filter(([kind]) => kind === "call").map(([, word]) => word.trim());
+      for (const word of new Set(words)) void (found.get(word)?.push(line) ?? found.set(word, [line]));
+    });
+    return [...found].map(([word, at]): Entry => {
+      const says = [`${languageName(language)}, ${count(at.length, "line")}`, explain(language, word) ?? ""].filter(Boolean).join(" · ");
+      return { kind: "opcode", name: word, says, go: () => showLine(reach, language, at) };
+    });
+  });
+}
+
+/** Opens a listing and chooses the next of these lines after the one that is chosen there. */
+function showLine({ store, root }: Reach, language: string, lines: readonly number[]): void {
+  openListing(store, language);
+  const pane = [...root.querySelectorAll<HTMLElement>(".code")].find((one) => one.querySelector(`[data-language="${language}"]`) !== null);
+  const chosen = Number(pane?.querySelector<HTMLElement>(".line.caret")?.dataset.line ?? -1);
+  const line = lines.find((one) => one > chosen) ?? lines[0];
+  const row = pane?.querySelector<HTMLElement>(`[data-line="${line}"]`);
+  row?.click();
+  row?.scrollIntoView({ block: "nearest" });
+}
+
+function openListing(store: Store, language: string): void {
+  store.go({ tabs: { ...store.cursor.tabs, [paneOf(language)]: language, all: language } });
+}
+
+function listings({ store }: Reach): Entry[] {
+  const { cursor, index } = store;
+  return index.programsOf(cursor.kernel).map(({ language, lines }) => {
+    return { kind: "listing", name: languageName(language), says: `${count(lines.length, "line")} of kernel ${cursor.kernel}`, go: () => openListing(store, language) };
+  });
+}

@@ -1,0 +1,59 @@
+// How well a name answers what was typed: whole, at its beginning, at the beginning of a word in it, anywhere, or its letters in order.
+
+/** `score`: higher is better. `marked`: the characters of the name that answer. */
+export interface Match {
+  score: number;
+  marked: number[];
+}
+
+const WHOLE = 100;
+const BEGINNING = 80;
+const WORD = 60;
+const INSIDE = 40;
+const IN_ORDER = 20;
+const BESIDE = 10;
+
+/** The match of a query, each word of which stands in the name or in what is said beside it; null where one does not. */
+export function matchOf(query: string, name: string, beside = ""): Match | null {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const [low, others] = [name.toLowerCase(), beside.toLowerCase()];
+  const marked = new Set<number>();
+  let score = 0;
+  for (const word of words) {
+    const found = inName(word, low, name) ?? (others.includes(word) ? { score: BESIDE, marked: [] } : null);
+    if (found === null) return null;
+    score += found.score / words.length;
+    for (const at of found.marked) marked.add(at);
+  }
+  return { score, marked: [...marked].sort((a, b) => a - b) };
+}
+
+function inName(word: string, low: string, name: string): Match | null {
+  const run = (at: number): number[] => [...word].map((_, i) => at + i);
+  if (low === word) return { score: WHOLE, marked: run(0) };
+  if (low.startsWith(word)) return { score: BEGINNING, marked: run(0) };
+  const ats = [...low].map((_, at) => at).filter((at) => low.startsWith(word, at));
+  const begins = ats.find((at) => beginsWord(name, at));
+  if (begins !== undefined) return { score: WORD, marked: run(begins) };
+  if (ats.length > 0) return { score: INSIDE, marked: run(ats[0]) };
+  return word.length < 2 ? null : inOrder(word, low, name);
+}
+
+/** "sld" in "store_load": the letters in order, the first one at the beginning of a word; those close together are better. */
+function inOrder(word: string, low: string, name: string): Match | null {
+  let best: Match | null = null;
+  for (let start = low.indexOf(word[0]); start >= 0; start = low.indexOf(word[0], start + 1)) {
+    if (!beginsWord(name, start)) continue;
+    const marked = [start];
+    for (const letter of word.slice(1)) marked.push(low.indexOf(letter, marked[marked.length - 1] + 1));
+    if (marked.some((at, i) => i > 0 && at <= marked[i - 1])) return best; // what starts later has fewer letters left
+    const gaps = marked[marked.length - 1] - start + 1 - word.length;
+    const score = IN_ORDER - Math.min(9, gaps);
+    if (best === null || score > best.score) best = { score, marked };
+  }
+  return best;
+}
+
+function beginsWord(name: string, at: number): boolean {
+  return at === 0 || !/[\p{L}\d]/u.test(name[at - 1]) || (/\p{Lu}/u.test(name[at]) && /\p{Ll}/u.test(name[at - 1]));
+}
