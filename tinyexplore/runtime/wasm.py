@@ -14,7 +14,6 @@ import threading
 from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.metadata import version
 from typing import Any, TypeVar
 
 from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable, HostAllocator, Memory
@@ -137,6 +136,8 @@ class Engine:
             import wasmtime  # noqa: PLC0415 (only who opens the device has it)
         except ImportError as error:
             raise DeviceUnavailable(MISSING) from error
+        from importlib.metadata import version  # noqa: PLC0415 (start-up: it reads mail, which a live page has not)
+
         self.wasmtime = wasmtime
         settings = wasmtime.Config()
         settings.cranelift_opt_level = "speed"

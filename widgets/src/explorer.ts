@@ -184,7 +184,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     },
   };
   const choices = modeChoice(choose);
-  const going = new Going({ store, root, work: () => handle.show("workbench"), open: (link) => handle.open(link), find: (query) => body?.graph?.search(query) });
+  const going = new Going({ store, root, work: () => handle.show("workbench"), open: (link) => handle.open(link), find: (query) => body?.graph?.finder.look(query) });
   const head = header(trace, options.badge === false ? null : (options.engine?.badge ?? null), choices.element, options.back, going.button);
   append(root, [head, banner(trace, store)]);
   element.append(root);

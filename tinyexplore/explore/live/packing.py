@@ -20,7 +20,7 @@ _STDLIB, _ENGINE = "python_stdlib.zip", "tinyexplore.zip"
 OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal, processes, files of settings,
     # and what stands in for modules written in C
     "_pydatetime _pyio antigravity argparse bdb cmd code compileall configparser cProfile doctest email "
-    "ensurepip fileinput filecmp ftplib getpass gettext imaplib ipaddress mailbox mailcap mimetypes modulefinder "
+    "ensurepip fileinput filecmp ftplib getpass gettext imaplib mailbox mailcap mimetypes modulefinder "
     "multiprocessing netrc "
     "nturl2path optparse pdb plistlib poplib profile pstats pty py_compile pyclbr pydoc pydoc_data _pyrepl "
     "rlcompleter runpy sched shelve smtplib socketserver sqlite3 symtable tabnanny this tomllib trace tracemalloc "

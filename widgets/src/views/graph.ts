@@ -31,7 +31,7 @@ export class GraphView implements View {
   private readonly status = h("div", { class: "status", role: "status" });
   private readonly drawing: Drawing;
   private readonly camera: Camera;
-  private readonly finder: Finder;
+  readonly finder: Finder;
   private readonly card: NodeCard;
   private readonly working = h("div", { class: "working", role: "status", hidden: true });
   private readonly layouter = new Layouter((boxes) => this.writeWorking(boxes));
@@ -113,10 +113,6 @@ export class GraphView implements View {
 
   focusSearch(): void {
     this.finder.focus();
-  }
-
-  search(query: string): void {
-    this.finder.look(query);
   }
 
   fit(): void {
