@@ -117,10 +117,10 @@ class EmulatedGroups:
         grid, group = self.launch.sizes(values), self.launch.group
         items = Items(self.name, grid, group)
         buffers = [Watched(view, f"data{place}", items) for place, view in enumerate(views)]
-        for number, place in enumerate(_places(grid)):
+        for number, place in enumerate(places_of(grid)):
             shared = [Watched(fresh(dtype), name, items) for name, dtype in self.shared]
             at_work: dict[int, WorkItem] = {}
-            for inner, local in enumerate(_places(group or ())):
+            for inner, local in enumerate(places_of(group or ())):
                 items.now = number * items.size + inner
                 known = {f"{'idx' if group is None else 'gidx'}{d}": step for d, step in enumerate(place)}
                 known |= {f"lidx{d}": step for d, step in enumerate(local)}
@@ -198,7 +198,7 @@ def bind(program: EmulatedGroups, buffers: Sequence[Buffer], values: Sequence[in
     return run
 
 
-def _places(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def places_of(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Every place of a grid, its first dimension the fastest."""
     for place in product(*map(range, reversed(sizes))):
         yield place[::-1]
@@ -210,4 +210,15 @@ def _digits(number: int, sizes: Sequence[int]) -> Iterator[int]:
         yield digit
 
 
-__all__ = ["DivergenceError", "EmulatedGroups", "RaceError", "bind"]
+__all__ = [
+    "DivergenceError",
+    "EmulatedGroups",
+    "Items",
+    "RaceError",
+    "Stop",
+    "Watched",
+    "bind",
+    "fresh",
+    "past_cores",
+    "places_of",
+]

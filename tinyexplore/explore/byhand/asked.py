@@ -98,10 +98,11 @@ class ByHand:
         self, kernel: int | KernelInfo = 0, inputs: Sequence[Any] | str | None = None, **options: Any
     ) -> Debugger:
         """A kernel that can be stepped: see `explore.Debugger`. `inputs`: what each of its buffers holds before the
-        run (anything with the buffer protocol, None for zeros), or "made up"; by default what `keep_inputs` kept."""
+        run (anything with the buffer protocol, None for zeros), or "made up"; by default what `keep_inputs` kept.
+        `item`: of a GPU's kernel the work-item that is followed, `{"gidx0": 1, "lidx0": 3}` (0 what is not said)."""
         from tinyexplore.explore.byhand.debugging import debugger_of
 
-        return debugger_of(self.kept_of_a_core(kernel), inputs, **options)
+        return debugger_of(self.kept(kernel), inputs, **options)
 
     def memory_stream(self, kernel: int | KernelInfo = 0, unit: int | None = None) -> AddressStream:
         """Which pieces of `unit` bytes each load and store of a kernel touches, in order: by default elements."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.byhand.conditions import Condition, lanes_of, read_condition
 from tinyexplore.explore.byhand.stepping import Event, SteppingProgram, element_view
+from tinyexplore.explore.byhand.stepping_groups import Note, SteppingGroup, waits
 from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.recording.describe import operand_name, uops_listing
 from tinyexplore.renderer.program import global_buffers, variable_arguments
@@ -64,8 +65,10 @@ class Debugger:
         log: int = LOG,
         lines: Sequence[SourceLine] = (),
         note: str = "",
+        item: Mapping[str, int] | None = None,
     ) -> None:
-        """`contents`: bytes of each buffer before the run (None: zeros). `lines`: the source, for `run_to(line=…)`."""
+        """`contents`: bytes of each buffer before the run (None: zeros). `lines`: the source, for `run_to(line=…)`.
+        `item`: of a GPU's program, the work-item that is followed, by its numbers (`{"gidx0": 1, "lidx0": 3}`)."""
         self.name = name
         self.uops = tuple(uops)
         self.note = note
@@ -73,7 +76,7 @@ class Debugger:
         self.values = tuple(values)
         self.listing = uops_listing(self.uops)
         self.source = tuple(lines)
-        self._program = SteppingProgram(name, self.uops)
+        self._program = SteppingProgram(name, self.uops) if item is None else SteppingGroup(name, self.uops, item)
         self._buffers = global_buffers(self.uops)
         self._memory = [self._filled(node, content) for node, content in _paired(self._buffers, contents)]
         self._initial = [bytes(memory) for memory in self._memory]
@@ -196,7 +199,7 @@ class Debugger:
         return places == chain and (self.position == 0 or (None not in now and now < values))
 
     def _next_place(self, place: int) -> int:
-        reported = [at for at in range(place, len(self.uops)) if self.uops[at].op not in _NAMELESS]
+        reported = [at for at in range(place, len(self.uops)) if not _is_silent(self.uops[at])]
         if not reported:
             raise DebuggerError(f"nothing is done at or after line {place}")
         return reported[0]
@@ -288,6 +291,8 @@ class Debugger:
             self._undone.append([(event[2] + lane, view[event[2] + lane]) for lane in lanes])
             for lane in lanes:
                 view[event[2] + lane] = event[4][lane]
+        for memory, place, old, _ in reversed(_by_others(event)):
+            memory[place] = old
         self._registers[self._slots[event[0]]] = before
         self.position -= 1
         self._last = self._entry(self.position - 1)[0] if self._frontier - self.position < len(self._log) else None
@@ -303,6 +308,8 @@ class Debugger:
             view = self._view_of(event)
             for place, value in self._undone.pop():
                 view[place] = value
+        for memory, place, _, new in _by_others(event):
+            memory[place] = new
         self.position += 1
         self._last = event
         return event
@@ -384,6 +391,8 @@ class Debugger:
 
     def _access(self, event: Event) -> Iterator[Access]:
         node = self.uops[event[0]]
+        if notes := _by_others(event):
+            yield from self._others_stored(notes)
         if node.op not in (Ops.LOAD, Ops.STORE):
             return
         base = node.src[0].src[0]
@@ -391,6 +400,14 @@ class Debugger:
         valid = mask if isinstance(mask, list) else [True if mask is None else mask] * len(lanes)
         index = tuple(event[2] + lane if valid[lane] else None for lane in lanes)
         yield Access(operand_name(base, 0), node.op is Ops.STORE, index, event[1])
+
+    def _others_stored(self, notes: Sequence[Note]) -> Iterator[Access]:
+        """What the other work-items stored before they met this one, an Access for each memory."""
+        for name, (view, dtype) in self._views_by_name().items():
+            stored = {place: value for memory, place, _, value in notes if memory is view}
+            if stored:
+                index, values = tuple(sorted(stored)), [stored[place] for place in sorted(stored)]
+                yield Access(name, True, index, numbers_of(values, dtype))
 
     @property
     def buffers(self) -> dict[str, int]:
@@ -410,9 +427,7 @@ class Debugger:
         if buffer not in views:
             raise DebuggerError(f"no buffer {buffer!r} now; there are {', '.join(views)}")
         view, dtype = views[buffer]
-        raw = view[start : None if count is None else start + count].tolist()
-        by_bits = dtype in dtypes.floats and isinstance(raw[0] if raw else 0.0, int) and dtype not in dtypes.fp8s
-        return [from_bits(bits, dtype) for bits in raw] if by_bits else raw
+        return numbers_of(view[start : None if count is None else start + count].tolist(), dtype)
 
     def memory(self, buffer: str) -> bytes:
         """What lies in a buffer now, as bytes."""
@@ -462,6 +477,22 @@ class Debugger:
 
 
 _NAMELESS = frozenset({Ops.CONST, Ops.INDEX, Ops.DEFINE_GLOBAL, Ops.ENDRANGE, Ops.BARRIER, Ops.PREFETCH})
+
+
+def _is_silent(node: UOp) -> bool:
+    """True for what is no step."""
+    return node.op in _NAMELESS and not waits(node)
+
+
+def _by_others(event: Event) -> Sequence[Note]:
+    """What other work-items stored before they met this one."""
+    return event[2] if len(event) == 3 else ()
+
+
+def numbers_of(raw: list[Any], dtype: DType) -> list[Any]:
+    """Elements as the interpreter has them, as numbers."""
+    by_bits = dtype in dtypes.floats and isinstance(raw[0] if raw else 0.0, int) and dtype not in dtypes.fp8s
+    return [from_bits(bits, dtype) for bits in raw] if by_bits else raw
 
 
 def value_text(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -59,9 +59,9 @@ def recorded(kept: Kept, steps: int, most_text: int, widths: Mapping[str, int] |
         debugger.step()
         if debugger.ended:
             break
-        step = _step(debugger)
-        size += _STEP_TEXT + sum(map(len, step.value)) + 4 * len(step.index)
-        told.append(step)
+        for step in _steps(debugger):
+            size += _STEP_TEXT + sum(map(len, step.value)) + 4 * len(step.index)
+            told.append(step)
     found = Recording(
         id=0,
         kernel=kept.number,
@@ -84,14 +84,20 @@ def recorded(kept: Kept, steps: int, most_text: int, widths: Mapping[str, int] |
     return found, size
 
 
-def _step(debugger: Debugger) -> RecordedStep:
+def _steps(debugger: Debugger) -> Iterator[RecordedStep]:
+    """The step that was done last; of a barrier one for each memory that other work-items stored to."""
     slot = debugger.slot
     assert debugger.place is not None and slot is not None
     value = debugger.value
     texts = tuple(map(value_text, value)) if isinstance(value, list) else (value_text(value),)
     for access in debugger.accesses:
-        return RecordedStep(debugger.place, slot, texts, access.buffer, access.stored, access.index)
-    return RecordedStep(debugger.place, slot, texts)
+        if debugger.uops[debugger.place].op in (Ops.LOAD, Ops.STORE):
+            yield RecordedStep(debugger.place, slot, texts, access.buffer, access.stored, access.index)
+        else:
+            stored = tuple(map(value_text, access.value))
+            yield RecordedStep(debugger.place, slot, stored, access.buffer, access.stored, access.index)
+    if not debugger.accesses:
+        yield RecordedStep(debugger.place, slot, texts)
 
 
 def _loops(debugger: Debugger) -> tuple[RecordedLoop, ...]:

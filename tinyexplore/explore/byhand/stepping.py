@@ -58,33 +58,40 @@ class SteppingWriter(PythonWriter):
             case _:
                 return [self.operand(node)]
 
+    def view(self, memory: UOp) -> str:
+        """Memory, without anybody who watches it."""
+        return self.operand(memory)
+
     def where(self, index: UOp) -> list[str]:
         return [self.operand(index.src[1]), self.operand(index.src[2]) if len(index.src) > 2 else "None"]
 
     def look_before(self, node: UOp) -> None:
         index, value = node.src[:2]
         assert isinstance(value.dtype, DType)
-        view, (position, mask) = self.operand(index.src[0]), self.where(index)
+        view, (position, mask) = self.view(index.src[0]), self.where(index)
         self.line(f"before = before_store({view}, {position}, {value.dtype.count}, {mask})")
 
 
 class SteppingProgram:
     """`uops` as a generator: `start(views, values)` gives one that has done nothing yet."""
 
+    writer: type[SteppingWriter] = SteppingWriter
+
     def __init__(self, name: str, uops: Sequence[UOp]) -> None:
         self.uops = tuple(uops)
-        self.lines = SteppingWriter(self.uops).write(name)
+        self.lines = self.writer(self.uops).write(name)
         text = "\n".join([*(line.text for line in self.lines), "    yield from ()"])
         namespace = {**names_for(self.uops), "before_store": before_store}
         self.file = f"<debugged {name}>"
         exec(compile(text, self.file, "exec"), namespace)
-        self._function: Callable[..., Iterator[Event]] = namespace[name]
+        self.function: Callable[..., Any] = namespace[name]
 
     def start(
         self, views: Sequence[memoryview], values: Sequence[int] = (), start: int = 0, stop: int = 0
     ) -> Iterator[Event]:
         """The program on these buffers, from `start` to `stop` of its THREAD axis, if it has one."""
-        return self._function(*views, *values, start, stop)
+        events: Iterator[Event] = self.function(*views, *values, start, stop)
+        return events
 
     def place_of_line(self, line: int) -> int | None:
         """The place in the program of the UOp that made a line of the text (from 1)."""
