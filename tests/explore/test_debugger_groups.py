@@ -122,19 +122,30 @@ def seen(debugger: Debugger) -> Any:
 
 def test_a_note_says_who_is_followed_and_an_item_that_is_none_is_an_error(view: Explorer) -> None:
     debugger = view.debug(0)
-    (first, *_) = items_of(debugger)
-    assert all(number == 0 for number in first.values())
+    first = debugger.item
+    assert first is not None and all(number == 0 for number in first.values())
     assert (
         debugger.note.startswith(f"work-item {next(iter(first))} = 0") and "other groups are not run" in debugger.note
     )
-    with pytest.raises(DebuggerError, match="a work-item of .* has the numbers .*0 … "):
+    with pytest.raises(DebuggerError, match="no work-item has lidx7 = 0; the numbers of .* are .*0 … "):
         view.debug(0, item={"lidx7": 0})
     name = next(iter(first))
-    with pytest.raises(DebuggerError, match=f"item: no {name} = 100000"):
+    with pytest.raises(DebuggerError, match=f"no work-item has {name} = 100000"):
         view.debug(0, item={name: 100_000})
     on_a_cpu = explore(lambda: Tensor([1.0, 2.0]) + 1, keep_inputs=True)
     with pytest.raises(DebuggerError, match="is a CPU's, which has no work-items"):
         on_a_cpu.debug(0, item={"lidx0": 0})
+
+
+def test_another_work_item_is_chosen_by_its_numbers() -> None:
+    debugger = neighbours(barriers=1)
+    assert debugger.loops == {"lidx0": 1} and list(debugger.nest.items())[0] == ("lidx0", ())
+    debugger.finish().iteration(lidx0=2)
+    assert (debugger.position, debugger.loops) == (0, {"lidx0": 2})
+    assert debugger.note.startswith("work-item lidx0 = 2;")
+    assert stored_by(debugger) == {2: 3.0}
+    debugger.iteration(lidx0=3, **{name: 0 for name in debugger.nest if name != "lidx0"})
+    assert debugger.loops["lidx0"] == 3 and debugger.position > 0
 
 
 def neighbours(barriers: UOp | int, reads: bool = True) -> Debugger:

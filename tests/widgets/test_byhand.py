@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
-from tinyexplore import Tensor
+from tinyexplore import Context, Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.byhand.answers import ByHandAnswers, debugger_data, row_widths
 from tinyexplore.explore.exports.export import chunk_scripts
@@ -127,6 +128,26 @@ def test_a_click_on_a_line_runs_there_and_lights_the_cell(debugger: Any, view: E
     assert cell.get_attribute("title").startswith("data")
     debugger.click(".debugger .uop:has-text('STORE')")
     debugger.wait_for_selector(".debugger .element.stored")
+
+
+def test_a_number_of_a_work_item_chooses_the_one_that_is_followed(browser: Any, tmp_path: Path) -> None:
+    with Context(DEVICE="PYTHON"):  # which runs it, as the emulator does
+        x = Tensor(np.arange(1024, dtype=np.float32).reshape(2, 512) / 8).realize()
+        view = explore(lambda: x.sum(1), target="sm_80", keep_inputs=True)
+    tab = opened(browser, view, tmp_path, "debugger")
+    tab.wait_for_selector(".debugger .program")
+    assert counters(tab)["gidx0"] == counters(tab)["lidx0"] == "0"
+    tab.fill(".debugger [aria-label='Iteration of lidx0']", "2")
+    tab.keyboard.press("Enter")
+    wait_until(tab, "document.querySelector('.debugger').innerText.includes('work-item gidx0 = 0, lidx0 = 2;')")
+    tab.click(".debugger .uop:has-text('BARRIER') >> nth=0")
+    until(tab, "at line")
+    others = tab.wait_for_selector(".debugger .element.stored")
+    assert others.get_attribute("title").startswith("shared0")
+    assert counters(tab)["lidx0"] == "2"
+    if folder := os.environ.get("SHOTS"):
+        tab.screenshot(path=f"{folder}/followed.png")
+    tab.close()
 
 
 def test_a_number_in_a_loop_jumps_to_its_iteration(debugger: Any) -> None:

@@ -68,15 +68,17 @@ class Debugger:
         item: Mapping[str, int] | None = None,
     ) -> None:
         """`contents`: bytes of each buffer before the run (None: zeros). `lines`: the source, for `run_to(line=…)`.
-        `item`: of a GPU's program, the work-item that is followed, by its numbers (`{"gidx0": 1, "lidx0": 3}`)."""
+        `item`: of a GPU's program, the work-item that is followed, by its numbers (`{"gidx0": 1, "lidx0": 3}`, 0 what
+        is not said; None: a CPU's program)."""
         self.name = name
         self.uops = tuple(uops)
-        self.note = note
+        self._note = note
         self.most_steps: int | None = None  # that one question may take, where a view must not wait for long
         self.values = tuple(values)
         self.listing = uops_listing(self.uops)
         self.source = tuple(lines)
-        self._program = SteppingProgram(name, self.uops) if item is None else SteppingGroup(name, self.uops, item)
+        self.item = None if item is None else self._whole(item)
+        self._program = self._made()
         self._buffers = global_buffers(self.uops)
         self._memory = [self._filled(node, content) for node, content in _paired(self._buffers, contents)]
         self._initial = [bytes(memory) for memory in self._memory]
@@ -94,6 +96,30 @@ class Debugger:
         self._log: deque[tuple[Event, Any]] = deque(maxlen=max(1, log))
         self._undone: list[list[Any]] = []  # of each STORE undone, what it had stored, the last undone at the end
         self._begin()
+
+    @property
+    def note(self) -> str:
+        """What the reader must know: who is followed, of the inputs."""
+        if self.item is None:
+            return self._note
+        numbers = ", ".join(f"{name} = {number}" for name, number in self.item.items()) or "0"
+        group = "the others of its group come to each barrier with it, other groups are not run"
+        return "; ".join([f"work-item {numbers}", group, *([self._note] if self._note else [])])
+
+    def _whole(self, item: Mapping[str, int]) -> dict[str, int]:
+        """All numbers of a work-item. DebuggerError where there is none that has those in `item`."""
+        known = dict(zip(variable_arguments(self.uops), self.values))
+        ends = {node.arg: value_of(node.src[0], known) for node in self.uops if node.op is Ops.SPECIAL}
+        there = ", ".join(f"{name} (0 … {ends[name] - 1})" for name in sorted(ends)) or "none"
+        for name, number in item.items():
+            if not 0 <= number < ends.get(name, 0):
+                raise DebuggerError(f"no work-item has {name} = {number}; the numbers of {self.name} are {there}")
+        return {name: item.get(name, 0) for name in sorted(ends)}
+
+    def _made(self) -> SteppingProgram:
+        if self.item is None:
+            return SteppingProgram(self.name, self.uops)
+        return SteppingGroup(self.name, self.uops, self.item)
 
     @staticmethod
     def _filled(node: UOp, content: Any) -> bytearray:
@@ -173,7 +199,14 @@ class Debugger:
         return self
 
     def iteration(self, **counters: int) -> Debugger:
-        """To where these loops have these counters for the first time: `iteration(g0=3, r2=5)`."""
+        """To where these loops have these counters for the first time: `iteration(g0=3, r2=5)`. A number of a
+        work-item's chooses the one that is followed, from its start: `iteration(gidx0=1, r2=5)`."""
+        if self.item is not None and (chosen := {name: counters.pop(name) for name in self.item if name in counters}):
+            self.item = self._whole({**self.item, **chosen})
+            self._program = self._made()
+            self._begin()
+            if not counters:
+                return self
         loops = {operand_name(node, place): place for place, node in enumerate(self.uops) if node.op is Ops.RANGE}
         if unknown := [name for name in counters if name not in loops]:
             raise DebuggerError(f"no loop {', '.join(unknown)}; there are {', '.join(loops) or 'none'}")
@@ -340,10 +373,13 @@ class Debugger:
 
     @property
     def nest(self) -> dict[str, tuple[str, ...]]:
-        """All loops of the program in order, each with those around it, outermost first."""
+        """All loops of the program in order, each with those around it, outermost first; of a GPU's program first the
+        numbers of its work-items."""
         ranges = [place for place, node in enumerate(self.uops) if node.op is Ops.RANGE]
         names = {place: operand_name(self.uops[place], place) for place in ranges}
-        return {names[place]: tuple(names[outer] for outer in self._around[place]) for place in ranges}
+        return {name: () for name in self.item or ()} | {
+            names[place]: tuple(names[outer] for outer in self._around[place]) for place in ranges
+        }
 
     @property
     def lanes(self) -> int:
@@ -357,12 +393,14 @@ class Debugger:
 
     @property
     def loops(self) -> dict[str, int]:
-        """The counters of the loops around the current line, outermost first."""
+        """The numbers of the work-item that is followed, if it is one, and the counters of the loops around the current
+        line, outermost first."""
+        item = dict(self.item or {})
         if self._last is None:
-            return {}
+            return item
         place = self._last[0]
         open_now = [*self._around[place], *([place] if self.uops[place].op is Ops.RANGE else [])]
-        return {operand_name(self.uops[at], at): self._registers[at] for at in open_now}
+        return item | {operand_name(self.uops[at], at): self._registers[at] for at in open_now}
 
     @property
     def registers(self) -> dict[str, Any]:
