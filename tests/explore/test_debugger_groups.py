@@ -97,6 +97,7 @@ def test_a_staged_product_is_stepped_with_the_tiles_of_its_group(piped: bool) ->
     debugger.run_until(lambda at: at.uop.op is Ops.BARRIER)
     names = {access.buffer for access in debugger.accesses}
     assert names == {"tile0", "tile1"} and all(access.stored for access in debugger.accesses)
+    assert debugger.value == "with 15 others"
     (place, value), *others = stored_by(debugger).items()
     assert not others and value == pytest.approx((A @ B).ravel()[place], rel=1e-5)
 
@@ -113,6 +114,10 @@ def test_going_back_undoes_what_the_others_stored(view: Explorer) -> None:
         assert seen(debugger) == states[place], place
     for place in range(1, len(states)):
         assert seen(debugger.step()) == states[place], place
+
+
+def test_conditions_hold_or_not_where_work_items_wait(view: Explorer) -> None:
+    assert view.debug(0).run_until("value > 1e9").reason == "at the end"
 
 
 def seen(debugger: Debugger) -> Any:

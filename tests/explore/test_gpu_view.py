@@ -230,3 +230,13 @@ def test_a_gather_needs_what_it_reads() -> None:
 def test_a_cpus_kernel_has_no_warps() -> None:
     with pytest.raises(ValueError, match='it has no work-groups; capture it with explore\\(f, target="sm_80"\\), say'):
         explore(lambda: Tensor(np.zeros(8, np.float32)) + 1, repeat=1).gpu(0)
+
+
+def test_registers_that_a_compiler_tells_take_the_place_of_the_estimate() -> None:
+    with Context(TARGET="sm_80"):
+        view = explore(lambda: Tensor(np.ones((4, 64), np.float32), device="LLVM").sum(1), repeat=1)
+    estimated, told = view.gpu(0).occupancy, view.gpu(0, registers=168).occupancy
+    assert estimated is not None and told is not None
+    assert (estimated.known, told.known, told.registers) == (False, True, 168)
+    assert told.share < estimated.share and told.limit == "registers" and "UPCAST" in told.advice
+    assert view.gpu(0).occupancy is told, "the panel, and pages made after, have it"

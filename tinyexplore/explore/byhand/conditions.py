@@ -104,7 +104,7 @@ def _comparison(
     name: str, compare: Callable[[Any, Any], bool], number: float, uops: Sequence[UOp], names: Mapping[str, int]
 ) -> _Term:
     if name == "value":
-        valued = frozenset(place for place, node in enumerate(uops) if node.op is not Ops.DEFINE_LOCAL)
+        valued = frozenset(place for place, node in enumerate(uops) if node.op not in (Ops.DEFINE_LOCAL, Ops.BARRIER))
         return _Term(valued, _any_lane(lambda value: compare(value, number)), True)
     place = names.get(name)
     if place is None:

@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from tinyexplore.explore.byhand.stepping import Event, SteppingProgram, SteppingWriter
+from tinyexplore.explore.counted import count_text
 from tinyexplore.renderer.program import Launch, is_group_barrier, is_shared
 from tinyexplore.renderer.python import WorkItemWriter
 from tinyexplore.runtime.emulator import DivergenceError, Items, Stop, Watched, fresh, past_cores, places_of
@@ -128,10 +129,10 @@ class _Group:
             if not waits(self.program.uops[event[0]]) or len(event) == 2:  # a core's result is told as any other value
                 yield event
             elif len(event) == 1:
-                self._meet(event[0], {number: others[number] for number in others}, lanes)
+                self._meet(event[0], others, lanes)
                 for memory in self.shared:
                     memory.forget()
-                yield event[0], None, self._noted_now()
+                yield event[0], f"with {count_text(len(others), 'other')}", self._noted_now()
             else:
                 results = self._multiply(event, {number: others[number] for number in lanes if number in others}, lanes)
                 self.items.now = self.followed
