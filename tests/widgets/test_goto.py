@@ -34,7 +34,7 @@ def ask(tab: Any, query: str) -> list[str]:
 def take(tab: Any, query: str) -> None:
     ask(tab, query)
     tab.keyboard.press("Enter")
-    assert tab.locator(".goto").count() == 0
+    tab.wait_for_selector(".goto", state="detached")
 
 
 def test_it_goes_to_panels_kernels_passes_and_rules_by_name(open_page: Open) -> None:
@@ -74,18 +74,18 @@ def test_operations_and_uops_are_selected_and_an_opcode_chooses_its_next_line(op
     at = [number for number, line in enumerate(program.lines) if line.text.split()[:1] == [word]]
     for line in [*at, at[0]]:
         take(tab, f"opcode {word} assembly")
-        assert tab.get_attribute(".pane-c .line.caret", "data-line") == str(line)
+        tab.wait_for_selector(f".pane-c .line.caret[data-line='{line}']")
 
 
 def test_actions_do_what_their_keys_do_and_open_the_workbench_first(open_page: Open) -> None:
     tab = open_page(busy=False, mode="story")
     assert tab.locator(".story").count() == 1
     take(tab, "full size")
-    assert tab.locator(".tinyexplore[data-mode=workbench].is-filled").count() == 1
+    tab.wait_for_selector(".tinyexplore[data-mode=workbench].is-filled")
     take(tab, "full size")
-    assert tab.locator(".tinyexplore.is-filled").count() == 0
+    tab.wait_for_selector(".tinyexplore:not(.is-filled)")
     take(tab, "chapter loops")
-    assert tab.get_attribute(".story", "data-chapter") == "loops"
+    tab.wait_for_selector(".story[data-chapter=loops]")
 
 
 def test_what_has_no_name_is_searched_in_the_graph(open_page: Open) -> None:
@@ -95,8 +95,8 @@ def test_what_has_no_name_is_searched_in_the_graph(open_page: Open) -> None:
     expected = sum(node.op == "REDUCE_AXIS" for node in TRACE.nodes if node.kind == "lazybuffer")
     assert tab.inner_text(".goto .told") == f"{expected} nodes"
     tab.keyboard.press("Enter")
-    assert tab.input_value(".graph .search") == "op:REDUCE_AXIS"
-    assert tab.inner_text(".graph .found").startswith(f"{expected} found")
+    wait_until(tab, "document.querySelector('.graph .search').value === 'op:REDUCE_AXIS'")
+    wait_until(tab, f"document.querySelector('.graph .found').innerText.startsWith('{expected} found')")
     assert tab.evaluate("document.activeElement.closest('.graph') !== null")
 
 
@@ -130,7 +130,7 @@ def test_the_button_opens_and_closes_it_and_a_click_beside_it_closes_it(open_pag
         tab.click("header .go-to")
         wait_until(tab, f"document.querySelectorAll('.goto').length === {expected}")
     tab.click("header .name")
-    assert tab.locator(".goto").count() == 0
+    tab.wait_for_selector(".goto", state="detached")
     tab.click("header .go-to")
     tab.click(".goto .called:text-is('Memory')")
     assert state(tab)["cursor"]["panel"] == "memory"
@@ -185,5 +185,5 @@ def test_where_its_code_may_not_run_it_says_so(browser: Any, tmp_path: Path) -> 
     tab.goto((tmp_path / "page.html").as_uri())
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
     tab.click("header .go-to")
-    assert "script-src blob:" in tab.inner_text(".message.error[role=alert]")
+    assert "script-src blob:" in tab.wait_for_selector(".message.error[role=alert]").inner_text()
     tab.close()
