@@ -118,6 +118,7 @@ def test_a_gpus_kernel_is_shown_in_its_languages_and_takes_opts_of_its_own() -> 
     view.set_opts(kernel.id, "")
     assert {"NOLOCALS(0)", "GROUP(2, 8)", "GROUPTOP(2, 8)"} <= set(view.available_opts(kernel.id))
     with pytest.raises(NotKeptError, match="many work-items go through it together"):
-        view.debug(kernel.id)
+        view.caches(kernel.id)
+    assert view.debug(kernel.id, "made up").finish().reason == "at the end"
     with pytest.raises(WhatIfError, match="no stage 'c' of kernel 0 can be edited; there are: opts, uops"):
         view.edit_text(kernel.id, "c")
