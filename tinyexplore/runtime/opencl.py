@@ -69,8 +69,11 @@ class OpenCL(LaunchQueue):
         self.options = ["-cl-std=CL1.2", *(["-cl-fp32-correctly-rounded-divide-sqrt"] if rounds else [])]
 
     def _has_one_address(self) -> bool:
+        """A device with memory of its own may have it too, over a bus: buffers are better copied there."""
         try:
-            return bool(self.device.svm_capabilities & self.cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
+            return self.shares_memory and bool(
+                self.device.svm_capabilities & self.cl.device_svm_capabilities.FINE_GRAIN_BUFFER
+            )
         except self.cl.Error:  # OpenCL 1.2, which has not heard of it
             return False
 
