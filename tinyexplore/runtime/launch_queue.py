@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -11,7 +12,7 @@ from tinyexplore.device.allocator import Block
 NAMED = 8  # kernels that a message names, of those that were launched and not waited for
 
 
-class LaunchQueue:
+class LaunchQueue(ABC):
     """A device that runs kernels in the order in which it gets them.
 
     launched: how many it got; done: how many of these are known to have ended; names: of the last of them. lock: of the
@@ -47,9 +48,9 @@ class LaunchQueue:
             self.finish(names[-pending:], pending)
             self.done = max(self.done, number)
 
+    @abstractmethod
     def finish(self, names: Sequence[str], pending: int) -> None:
         """Waits for all that the device got. `pending` kernels are not known to have ended, the last of them these."""
-        raise NotImplementedError
 
 
 class _Wait:

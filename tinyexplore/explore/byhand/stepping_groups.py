@@ -114,6 +114,7 @@ class _Group:
         return NotedMemory(view, name, self.items, self.followed, self.notes)
 
     def events(self) -> Iterator[Event]:
+        """Those of the work-item that is followed; where it waits, the others come as far first."""
         own, given = self.at_work.pop(self.followed), None
         others = {number: self._stops(item) for number, item in self.at_work.items()}
         first = self.followed - self.followed % self.items.size
@@ -157,6 +158,7 @@ class _Group:
                 given = yield event[0] if len(event) == 1 else event
 
     def _next_stop(self, number: int, item: Generator[Stop, Any, None], given: Any = None) -> Stop:
+        """What a work-item waits for next, None where it has ended; `given`: what a tensor core gives it."""
         if given is None and number in self.ahead:
             return self.ahead.pop(number)
         self.items.now = number
@@ -187,6 +189,7 @@ class _Group:
         return results
 
     def _check(self, place: int, stops: Mapping[int, Stop]) -> None:
+        """DivergenceError where not all `stops` are at `place`."""
         for number, stop in stops.items():
             if stop != place:
                 does = "has ended" if stop is None else "waits elsewhere"
