@@ -11,6 +11,10 @@ import pytest
 from hypothesis import settings
 
 from tests.support.chromium import FLAGS, find_chromium, no_chromium_notice
+from tests.support.machine import complete_environment, pinned_machine
+from tests.support.patience import milliseconds
+
+complete_environment(os.environ)  # before the package reads its settings; processes that tests start inherit it
 
 # CI tries the same examples every time, so that a change fails by its own doing; elsewhere new ones are looked for
 # how long an example takes says nothing: the first may open a device and compile
@@ -37,6 +41,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if not item.get_closest_marker("browser")]
     config.hook.pytest_deselected(items=browser_tests)
     config.stash[LEFT_OUT] = (len(browser_tests), reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A test with the mark `pinned` sees the machine of `tests.support.machine`, whatever TARGET says."""
+    if item.get_closest_marker("pinned") is None:
+        return (yield)
+    with pinned_machine():
+        return (yield)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -67,8 +80,24 @@ def browser() -> Iterator[Any]:
     program = find_chromium()
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        _wait_longer(chromium)
         yield chromium
         chromium.close()
+
+
+def _wait_longer(chromium: Any) -> None:
+    """Give each page and context of `chromium` Playwright's usual limit, scaled by the speed of this machine."""
+    new_context, new_page = chromium.new_context, chromium.new_page
+
+    def patient(make: Any) -> Any:
+        def with_limit(**options: Any) -> Any:
+            made = make(**options)
+            made.set_default_timeout(milliseconds(30))
+            return made
+
+        return with_limit
+
+    chromium.new_context, chromium.new_page = patient(new_context), patient(new_page)
 
 
 @pytest.fixture(scope="session")

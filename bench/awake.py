@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.native import Loops
+from tinyexplore.explore.analysis.machine.loops import Loops
 
 NEVER = 1 << 62  # more than will come to meet
 

@@ -26,15 +26,15 @@ from typing import Any
 from bench.tasks import longest_task_ms
 from tinyexplore import Tensor, capture, explore, nn
 from tinyexplore.explore import playground
-from tinyexplore.explore.byhand.lru import PlainSimulator
-from tinyexplore.explore.codec import trace_to_bytes, trace_to_json
-from tinyexplore.explore.comparing.comparison import compare
-from tinyexplore.explore.comparing.comparison_page import comparison_html
-from tinyexplore.explore.model import Stage, Trace
-from tinyexplore.explore.pictures.graphs import reachable
+from tinyexplore.explore.analysis.byhand.lru import PlainSimulator
+from tinyexplore.explore.analysis.comparing.comparison import compare
+from tinyexplore.explore.analysis.comparing.comparison_page import comparison_html
+from tinyexplore.explore.analysis.why.rules import Explainer
 from tinyexplore.explore.playground import Ops, UOp, UPat, check_firings
-from tinyexplore.explore.replay import Replay
-from tinyexplore.explore.why.rules import Explainer
+from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
+from tinyexplore.explore.tracefile.model import Stage, Trace
+from tinyexplore.explore.tracefile.pictures.graphs import reachable
+from tinyexplore.explore.tracefile.replay import Replay
 from tinyexplore.nn.optim import SGD
 
 READY = "html[data-tinyexplore=ready]"
@@ -424,11 +424,11 @@ def _tuning(browser: Any, folder: Path) -> Iterator[Figure]:
     a, b = Tensor.rand(128, 128).realize(), Tensor.rand(128, 128).realize()
     view = explore(lambda: a @ b, title="product")
     view.whatif.begin(0)
-    view.set_opts(0)
+    view.kernels[0].set_opts()
     times = []
     for opt in ("VECTOR(1, 16)", "UPCAST(0, 4)", "UPCAST(1, 2)", "UNROLL(2, 2)"):
         began = time.perf_counter()
-        branch = view.apply(0, opt)
+        branch = view.kernels[0].apply(opt)
         times.append(time.perf_counter() - began)
         assert branch.status == "done", branch.reason
     detail = f"128 × 128 by 128 × 128, most of {len(times)} opts: compiled, listed, checked, timed"
@@ -448,7 +448,7 @@ def _by_hand() -> Iterator[Figure]:
     """UOps that the debugger steps; a product's addresses through the model of the caches, held to the plain one."""
     a, b = Tensor.rand(32, 32).realize(), Tensor.rand(32, 32).realize()
     view = explore(lambda: a @ b, noopt=1, keep_inputs=True, repeat=1)
-    debugger, times = view.debug(0), []
+    debugger, times = view.kernels[0].debug(), []
     for _ in range(3):
         debugger.restart()
         began = time.perf_counter()
@@ -456,8 +456,8 @@ def _by_hand() -> Iterator[Figure]:
         times.append(time.perf_counter() - began)
     detail = f"{debugger.position:,} UOps of a product of 32 × 32; the aim is 300 000 a second"
     yield Figure("a UOp debugged", min(times) * 1e6 / debugger.position, "µs", 1e6 / 300_000, detail)
-    model = view.caches(0)
-    stream = view.memory_stream(0, unit=model.caches[0].line_bytes)
+    model = view.kernels[0].caches()
+    stream = view.kernels[0].memory_stream(unit=model.caches[0].line_bytes)
     plain = PlainSimulator(model.caches, len(stream.accesses), stream.nbytes // model.caches[0].line_bytes + 1)
     for chunk in stream.chunks():
         plain.run(chunk.lines, chunk.columns)
@@ -470,7 +470,7 @@ def _by_hand() -> Iterator[Figure]:
     view = explore(lambda: a @ b, repeat=1)
     for name, opts in (("no opts", ()), ("the heuristics' opts", None)):
         began, worked = time.perf_counter(), time.process_time()
-        model = view.caches(0, opts=opts)
+        model = view.kernels[0].caches(opts=opts)
         took, worked = time.perf_counter() - began, time.process_time() - worked
         detail = f"{model.total.touches:,} touches, {worked:.2f} s of processor time; {words}"
         yield Figure(f"caches of a product of 256 × 256, {name}", took, "s", 2.0, detail)
@@ -520,7 +520,7 @@ def _editing() -> Iterator[Figure]:
     """Edits of a small kernel's C: compiled, run apart, compared, timed beside what it was; and some that crash."""
     a, b = Tensor.rand(32, 48).realize(), Tensor.rand(48, 64).realize()
     view = explore(lambda: (a @ b).relu(), keep_inputs=True)
-    text = view.edit_text(0, "c")
+    text = view.kernels[0].edit_text("c")
     times, crashes = [], []
     for number in range(6):
         for taken, more in (
@@ -528,7 +528,7 @@ def _editing() -> Iterator[Figure]:
             (crashes, "__attribute__((constructor)) static void now(void) { __builtin_trap(); }\n"),
         ):
             began = time.perf_counter()
-            branch = view.edit(0, "c", f"{text}{more}// {number}\n")
+            branch = view.kernels[0].edit("c", f"{text}{more}// {number}\n")
             taken.append(time.perf_counter() - began)
             assert branch.status == ("failed" if more else "done"), branch.reason
             view.whatif.go(0)

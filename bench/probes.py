@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from dataclasses import dataclass
 
-from bench.native import Loops, Memory, Team, shares
+from tinyexplore.explore.analysis.machine.loops import Loops, Memory, Team, shares
+from tinyexplore.explore.analysis.machine.table import ceilings
 
 SHORT = 0.0004  # seconds of one measurement: long beside its start, short beside what disturbs it
 TIMES = 8  # measurements in a row
-ROUNDS = 5  # rows of measurements for a probe of memory
 FMA_ROUNDS = 25
 # bytes for each thread, well inside the level on current CPUs; "memory" is for all threads together
 LEVELS = {"l1": 16 << 10, "l2": 256 << 10, "l3": 4 << 20}
@@ -48,11 +47,7 @@ class Prober:
     def fma_flops_per_second(self, threads: int, rounds: int = FMA_ROUNDS) -> float:
         loops, turns = self.loops, 1 << 14
         best = 0.0
-        areas = [Memory(1 << 14) for _ in range(threads)]
-        for area in areas:
-            values = (ctypes.c_float * (2 * loops.lanes)).from_address(area.address)
-            for lane in range(loops.lanes):
-                values[lane], values[loops.lanes + lane] = 0.999, 0.001
+        areas = [loops.factors("float32") for _ in range(threads)]
         for _ in range(rounds):
             done: list[int] = []
 
@@ -120,9 +115,6 @@ class Prober:
                 return max(1, min(1 << 20, int(repeat * SHORT / seconds)))
             repeat *= 4
 
-    def bytes_per_second(self, reads: int, writes: int, threads: int) -> float:
-        return (reads + writes) / self.best_stream_seconds(reads, writes, threads, ROUNDS)
-
     def page_fault_seconds(self, *, huge: bool) -> float:
         """Seconds for each fresh 4 KiB when memory is touched for the first time."""
         nbytes = 64 << 20
@@ -136,20 +128,22 @@ class Prober:
         return best * 4096 / nbytes
 
     def all(self) -> list[Probe]:
-        """Every probe, on one thread and on all."""
+        """The ceilings of this machine, measured again, on one thread and on all; and what page faults take."""
+        known = ceilings("LLVM", again=True)
         found = []
         for threads in sorted({1, self.threads}):
-            found.append(Probe("fma_float32", threads, self.fma_flops_per_second(threads) / 1e9, "GFLOP/s"))
-            for level, nbytes in LEVELS.items():
-                rate = self.bytes_per_second(nbytes * threads, 0, threads)
-                found.append(Probe(f"read_{level}", threads, rate / 1e9, "GB/s"))
-            found.append(Probe("read_memory", threads, self.bytes_per_second(MEMORY_BYTES, 0, threads) / 1e9, "GB/s"))
-            for name, past in (("copy_memory", False), ("copy_memory_nt", True)):
-                half = MEMORY_BYTES // 2
-                seconds = min(
-                    self.stream_seconds(half, half, past_caches=past, threads=threads, repeat=1) for _ in range(ROUNDS)
-                )
-                found.append(Probe(name, threads, 2 * half / seconds / 1e9, "GB/s"))
+            peak = known.peak("float32", threads)
+            if peak is None:
+                continue
+            found.append(Probe("fma_float32", threads, peak.rate, "GFLOP/s"))
+            for name, nbytes in (
+                *((level, size * threads) for level, size in LEVELS.items()),
+                ("memory", MEMORY_BYTES),
+            ):
+                if rate := known.bandwidth(nbytes, 0.0, threads):
+                    found.append(Probe(f"read_{name}", threads, rate.rate, "GB/s"))
+            if rate := known.bandwidth(MEMORY_BYTES, 0.5, threads):
+                found.append(Probe("copy_memory_nt", threads, rate.rate, "GB/s"))
         found.append(Probe("page_fault_4K", 1, self.page_fault_seconds(huge=False) * 1e6, "µs"))
         found.append(Probe("page_fault_4K_of_2M", 1, self.page_fault_seconds(huge=True) * 1e6, "µs"))
         return found

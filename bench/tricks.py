@@ -123,27 +123,6 @@ def compiling_from_disk(case: str) -> Callable[[], Work]:
     return made
 
 
-def recording(case: str) -> Callable[[], Work]:
-    """As `compiling`, for somebody who listens, and keeps what was recorded until the next time."""
-
-    def made() -> Work:
-        from tinyexplore.trace import Recorder
-        from tinyexplore.trace import recording as listening_to
-
-        anew = compiling(case)()
-        kept: list[Recorder] = []
-
-        def heard() -> None:
-            recorder = Recorder()
-            with listening_to(recorder):
-                anew()
-            kept[:] = [recorder]
-
-        return heard
-
-    return made
-
-
 def chain_of_buffers() -> Work:
     """A graph of many kernels, nobody holds what lies between."""
     from tinyexplore import Tensor
@@ -199,18 +178,6 @@ def stepping() -> Work:
 # *** how a trick is taken away ***
 
 
-def without_setting(name: str) -> Callable[[], Any]:
-    """One of the process's settings that compiling changes meanwhile stays as it is."""
-
-    def without() -> Any:
-        from tinyexplore.util import interpreter
-
-        setting = getattr(interpreter, name)
-        return replaced((setting, "_change", lambda: None), (setting, "_restore", lambda before: None))
-
-    return without
-
-
 def in_module(module: str, **values: Any) -> Callable[[], Any]:
     """Other values for names of a module of the package."""
 
@@ -261,20 +228,6 @@ def in_python() -> Any:
 
 
 TRICKS: tuple[Trick, ...] = (
-    Trick(
-        "no search for garbage while compiling",
-        "compiling an MLP's training step",
-        "CPU",
-        compiling("mlp_adam_128"),
-        without_setting("collecting_later"),
-    ),
-    Trick(
-        "no search for garbage, with a recorder",
-        "an MLP's training step compiled and recorded",
-        "CPU",
-        recording("mlp_adam_128"),
-        without_setting("collecting_later"),
-    ),
     Trick(
         "LLVM without llvmlite's lock",
         "compiling an MLP's training step",
@@ -343,7 +296,6 @@ import numpy as np
 from tinyexplore import Context, Tensor
 with Context(CACHELEVEL={level}):
     a = Tensor(np.ones((64, 64), np.float32)).realize()
-    {pause}
     cpu, wall = time.process_time(), time.perf_counter()
     (a @ a).relu().realize()
     print((time.process_time() - cpu) * 1e3, (time.perf_counter() - wall) * 1e3)
@@ -375,32 +327,10 @@ print((time.process_time() - cpu) * 1e3, (time.perf_counter() - wall) * 1e3)
 """
 ONCE: tuple[Once, ...] = (
     Once(
-        "matching functions written out",
-        "a process's first kernel, nothing on disk",
-        "CPU",
-        FIRST_KERNEL.format(level=0, pause=""),
-        "import sys, types, tinyexplore.uop\n"
-        "sys.modules['tinyexplore.uop.pattern'].matchers = types.ModuleType('none')",
-    ),
-    Once(
-        "a loop compiled for nothing beside it",
-        "a process's first kernel, nothing on disk",
-        "wall",
-        FIRST_KERNEL.format(level=0, pause=""),
-        "from tinyexplore.runtime.llvm import LLVMCompiler\nLLVMCompiler.warm_up = lambda self: None",
-    ),
-    Once(
-        "a loop compiled for nothing, 0.1 s earlier",
-        "a process's first kernel after a while, nothing on disk",
-        "wall",
-        FIRST_KERNEL.format(level=0, pause="time.sleep(0.1)"),
-        "from tinyexplore.runtime.llvm import LLVMCompiler\nLLVMCompiler.warm_up = lambda self: None",
-    ),
-    Once(
         "devices made ready when values are realised",
         "a process's first kernel, on disk",
         "wall",
-        FIRST_KERNEL.format(level=1, pause=""),
+        FIRST_KERNEL.format(level=1),
         "import tinyexplore.compile.warm_up as w\n"
         "w.is_as_written = w.engine_digest = w.wait_for_pool_ahead = lambda: None",
     ),

@@ -46,19 +46,22 @@ def converted(x: np.ndarray, dtype: DType) -> np.ndarray:
         return to_small(x.astype(np.float32), dtype)
     with np.errstate(all="ignore"):
         if x.dtype.kind == "f" and dtypes.is_int(dtype):
-            wide = np.trunc(x)
-            return (
-                np.where(np.isfinite(wide), wide, 0)
-                .astype(np.int64 if not dtypes.is_unsigned(dtype) else "uint64")
-                .astype(numpy_dtype(dtype))
-                if dtype is not dtypes.uint64
-                else np.where(
-                    wide < 0,
-                    wide.astype(np.int64).astype(np.uint64),
-                    np.where(np.isfinite(wide), np.abs(wide), 0).astype(np.uint64),
-                )
-            )
+            return _as_ints(np.trunc(x.astype(np.float64)), dtype)
         return x.astype(numpy_dtype(dtype))
+
+
+def _as_ints(whole: np.ndarray, dtype: DType) -> np.ndarray:
+    """Whole numbers as ints, as x86 converts them: `tinyexplore.uop.semantics.cast`."""
+    if dtype is dtypes.uint64:
+        is_large = whole >= 2.0**63
+        low = _as_ints(np.where(is_large, whole - 2.0**63, whole), dtypes.int64).astype(np.uint64)
+        return low ^ (is_large.astype(np.uint64) << np.uint64(63))
+    through = np.int64 if dtype in (dtypes.int64, dtypes.uint32) else np.int32
+    least = np.iinfo(through).min
+    inside = (whole >= least) & (whole < -float(least))
+    return (
+        np.where(inside, np.where(inside, whole, 0).astype(through), least).astype(through).astype(numpy_dtype(dtype))
+    )
 
 
 def buffer_array(buffer: Buffer, shape: tuple[int, ...]) -> np.ndarray:

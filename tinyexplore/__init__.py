@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.aliases import register_aliases
-from tinyexplore.devices import register_devices
 from tinyexplore.trace import Recorder, register_console, register_progress
+from tinyexplore.util.later import when_imported
 
 if TYPE_CHECKING:
     from tinyexplore import nn
@@ -67,18 +67,18 @@ __all__ = [
 ]
 
 
-register_devices()  # by name; none is opened
+when_imported("tinyexplore.device", lambda: importlib.import_module("tinyexplore.devices"))  # registers all devices
 register_aliases()  # import paths by which programs of this family reach things
 
 
 def _console() -> Recorder:
-    from tinyexplore.explore.console import ConsoleRecorder
+    from tinyexplore.explore.recording.console import ConsoleRecorder
 
     return ConsoleRecorder()
 
 
 def _progress() -> Recorder | None:
-    from tinyexplore.explore.progress import find_progress
+    from tinyexplore.explore.recording.progress import find_progress
 
     return find_progress()
 
@@ -104,6 +104,6 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: Any) -> None:
     """`%load_ext tinyexplore`: magics and rich pictures of tensors, kernels and traces."""
-    from tinyexplore.explore.display import load_ipython_extension as load
+    from tinyexplore.explore.notebook.display import load_ipython_extension as load
 
     load(ipython)

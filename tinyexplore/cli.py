@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import os
 import runpy
@@ -16,17 +17,20 @@ from typing import Any
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.comparing.comparison import compare
+from tinyexplore.explore.analysis.comparing.comparison import compare
+from tinyexplore.explore.analysis.machine.table import ceilings
 from tinyexplore.explore.exports.export import summary_text
 from tinyexplore.explore.exports.interchange import NoDotProgram
+from tinyexplore.explore.exports.live_pages.page import write_playground
+from tinyexplore.explore.exports.live_pages.pyodide import PyodideMissing
 from tinyexplore.explore.exports.perfetto import MissingPackage, to_perfetto
 from tinyexplore.explore.exports.scripts import reproducer
 from tinyexplore.explore.exports.tabular import TABLES, rows_of, table_text
 from tinyexplore.explore.exports.timeline import save_chrome_trace
-from tinyexplore.explore.live import PyodideMissing, write_playground
-from tinyexplore.explore.model import Trace
-from tinyexplore.explore.pictures.highlight import for_stream
-from tinyexplore.explore.session import Explorer, capture
+from tinyexplore.explore.notebook.session import Explorer, capture
+from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.pictures.highlight import for_stream
+from tinyexplore.explore.tracefile.wellformed import for_terminal, well_formed, write_text
 from tinyexplore.target import GPUS, LEVELS, NATIVE, nearest_level
 from tinyexplore.util import Context, config
 
@@ -49,14 +53,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.command(options)
         return code
     except (UsageError, PyodideMissing, ValueError, OSError) as error:
-        print(f"tinyexplore {options.name}: {error}", file=sys.stderr)
+        _say(f"tinyexplore {options.name}: {error}", to_errors=True)
         return MISUSED
+
+
+def _say(text: object, *, to_errors: bool = False, in_colour: bool = False) -> None:
+    """Prints a line to standard output or error; U+FFFD stands for what a file name has that is not UTF-8.
+
+    Control characters are escaped, unless the text carries colours of our own (`in_colour`)."""
+    words = well_formed(str(text))
+    print(words if in_colour else for_terminal(words), file=sys.stderr if to_errors else sys.stdout)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tinyexplore", description="See, step and time what tensors turn into.")
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+    _add_running(commands)
+    _add_pages(commands)
+    _add_tables(commands)
+    _add_files(commands)
+    _add_machine(commands)
+    return parser
 
+
+def _add_running(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Commands that run something: notebooks, a script."""
     lab = commands.add_parser("lab", help="open the notebooks in JupyterLab")
     lab.add_argument("folder", nargs="?", help="where the notebooks are (default: ./notebooks, else here)")
     lab.set_defaults(command=run_lab)
@@ -75,11 +96,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--target", help="the CPU that kernels are compiled for, by LLVM's name (default: this one)")
     run.add_argument("--beam", type=int, help="width of the search for opts")
     run.add_argument("--noopt", action="store_true", help="leave kernels as scheduled")
-    run.add_argument("--repeat", type=int, default=1, help="how often each kernel is timed")
+    run.add_argument(
+        "--repeat", type=int, default=1, help="samples of each launch, with warm caches (1: the launch itself, cold)"
+    )
     run.add_argument("--kernels", type=int, help="how many kernels are kept before the rest is only counted (1000)")
     run.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARG", help="arguments of the script")
     run.set_defaults(command=run_script)
 
+
+def _add_pages(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Commands that write a page."""
     html = commands.add_parser("html", help="make one HTML page of a trace file")
     html.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     html.add_argument("out", metavar="OUT", help="the page to write")
@@ -102,6 +128,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_pyodide(playground)
     playground.set_defaults(command=run_playground)
 
+
+def _add_tables(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Commands that print a part of a trace file."""
     show = commands.add_parser("show", help="print a table of a trace file")
     show.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     show.add_argument("table", metavar="TABLE", nargs="?", default="kernels", choices=TABLES, help=", ".join(TABLES))
@@ -121,6 +150,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     code.set_defaults(command=run_code)
 
+
+def _add_files(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Commands that write another file, or compare two."""
     export = commands.add_parser(
         "export",
         help="write a trace file in another program's format",
@@ -154,6 +186,9 @@ def _parser() -> argparse.ArgumentParser:
     reproduce.add_argument("out", metavar="OUT", help="the script to write")
     reproduce.set_defaults(command=run_reproduce)
 
+
+def _add_machine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Commands about this machine."""
     commands.add_parser("bench", help="time it against other engines and the machine's limits", add_help=False)
 
     devices = commands.add_parser("devices", help="list the devices and whether they work here")
@@ -162,7 +197,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     devices.add_argument("--json", action="store_true", help="print them as JSON")
     devices.set_defaults(command=run_devices)
-    return parser
 
 
 def _add_pyodide(parser: argparse.ArgumentParser) -> None:
@@ -206,16 +240,16 @@ def run_script(options: argparse.Namespace) -> int:
     session = capture(**settings)
     status = _run_captured(session, script, arguments)
     if options.json:
-        print(json.dumps(_summary(session.trace), ensure_ascii=False))
+        _say(json.dumps(_summary(session.trace), ensure_ascii=False))
     else:
-        print(summary_text(session.trace))
+        _say(summary_text(session.trace))
     for kind, path in outputs.items():
         if kind == "html":
             session.to_html(path)
         else:
             session.save(path)
         partial = " (partial)" if session.error is not None and status != OK else ""
-        print(f"wrote {path}{partial}", file=sys.stderr if options.json else sys.stdout)
+        _say(f"wrote {path}{partial}", to_errors=options.json)
     return status
 
 
@@ -245,7 +279,7 @@ def _run_captured(session: Explorer, script: Path, arguments: list[str]) -> int:
         while shown is not None and shown.tb_frame.f_code.co_filename != str(script):
             shown = shown.tb_next
         traceback.print_exception(type(error), error, shown or error.__traceback__)
-        print(f"{script} raised; the trace holds what was recorded until then.", file=sys.stderr)
+        _say(f"{script} raised; the trace holds what was recorded until then.", to_errors=True)
         return FAILED
     finally:
         sys.argv, sys.path[:] = saved_argv, saved_path
@@ -296,7 +330,7 @@ def run_html(options: argparse.Namespace) -> int:
     _check_writable(Path(options.out))
     explorer = Explorer(_loaded(options.trace))
     explorer.to_html(options.out, live=options.live, pyodide=options.pyodide)
-    print(f"wrote {options.out}")
+    _say(f"wrote {options.out}")
     return OK
 
 
@@ -305,21 +339,21 @@ def run_playground(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
     if folder.is_file():
         raise UsageError(f"{folder} is a file; give a folder to write index.html to")
-    print(f"wrote {write_playground(folder, pyodide=options.pyodide)}")
+    _say(f"wrote {write_playground(folder, pyodide=options.pyodide)}")
     return OK
 
 
 def run_show(options: argparse.Namespace) -> int:
     """A table of a trace file."""
     rows = rows_of(_loaded(options.trace), options.table)
-    print(json.dumps(rows, indent=2, ensure_ascii=False) if options.json else table_text(rows))
+    _say(json.dumps(rows, indent=2, ensure_ascii=False) if options.json else table_text(rows))
     return OK
 
 
 def run_modules(options: argparse.Namespace) -> int:
     """Time and memory by module."""
     tree = _loaded(options.trace).modules()
-    print(json.dumps(tree.to_dict(), indent=2, ensure_ascii=False) if options.json else tree)
+    _say(json.dumps(tree.to_dict(), indent=2, ensure_ascii=False) if options.json else tree)
     return OK
 
 
@@ -332,7 +366,8 @@ def run_code(options: argparse.Namespace) -> int:
     language = options.language or next((name for name in programs if name != "uops"), "uops")
     if language not in programs:
         raise UsageError(f"kernel {options.kernel} has no {language!r}; it has {', '.join(programs)}")
-    print("\n".join(for_stream(language, [line.text for line in programs[language].lines], sys.stdout)))
+    lines = [for_terminal(line.text) for line in programs[language].lines]
+    _say("\n".join(for_stream(language, lines, sys.stdout)), in_colour=True)
     return OK
 
 
@@ -347,7 +382,7 @@ def run_export(options: argparse.Namespace) -> int:
         write(_loaded(options.trace), out)
     except (MissingPackage, NoDotProgram) as error:
         raise UsageError(str(error)) from error
-    print(f"wrote {out}")
+    _say(f"wrote {out}")
     return OK
 
 
@@ -359,11 +394,24 @@ def _loaded(path: str) -> Trace:
 
 def _write_csv(trace: Trace, path: Path) -> None:
     rows = rows_of(trace, "kernels")
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else ["kernel"])
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({name: "; ".join(map(str, v)) if isinstance(v, tuple) else v for name, v in row.items()})
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]) if rows else ["kernel"])
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _csv_cell(value) for name, value in row.items()})
+    write_text(path, text.getvalue())
+
+
+def _csv_cell(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: such texts get an apostrophe in front.
+
+    NUL becomes U+FFFD: Python's csv module neither writes nor reads it before 3.11.
+    """
+    text = "; ".join(map(str, value)) if isinstance(value, tuple) else value
+    if not isinstance(text, str):
+        return text
+    text = text.replace("\0", "\ufffd")
+    return well_formed(f"'{text}" if text.startswith(tuple("=+-@\t\r\n")) else text)
 
 
 # suffix → what it is, and what writes it; the longer suffixes first
@@ -388,10 +436,10 @@ def run_compare(options: argparse.Namespace) -> int:
     if options.html:
         _check_writable(Path(options.html))
     found = compare(options.a, options.b)
-    print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if options.json else found)
+    _say(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if options.json else found)
     if options.html:
         found.to_html(options.html)
-        print(f"wrote {options.html}", file=sys.stderr if options.json else sys.stdout)
+        _say(f"wrote {options.html}", to_errors=options.json)
     return OK if found.same else FAILED
 
 
@@ -402,7 +450,7 @@ def run_reproduce(options: argparse.Namespace) -> int:
         reproducer(_loaded(options.trace), options.kernel, options.out)
     except IndexError as error:
         raise UsageError(str(error)) from error
-    print(f"wrote {options.out}")
+    _say(f"wrote {options.out}")
     return OK
 
 
@@ -446,6 +494,7 @@ def _show_devices(as_json: bool) -> int:
         what += " · compiles, and does not run here" if row["refusal"] else ""
         print(f"{'*' if row['default'] else ' '} {row['name']:8} {what}")
     print("(* the default)")
+    print(f"ceilings: {ceilings('LLVM', measure=False)}")
     print(f"GPUs that TARGET may name, written by LLVM, emulated by PYTHON: {', '.join(GPUS)}")
     print(_target_text())
     return OK

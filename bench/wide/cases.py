@@ -18,12 +18,20 @@ Sizes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Input:
-    """One array: normal numbers of `dtype`; integers from 0 to `below` - 1, or of all of int8; or no two alike."""
+    """One array of random values.
+
+    shape, dtype: of the array.
+    below: if positive, integers from 0 to below - 1.
+    distinct: no two values are equal.
+    scale, shift: standard deviation and mean of normal values.
+    """
 
     shape: Sizes
     dtype: Any = np.float32
     below: int = 0
     distinct: bool = False
+    scale: float = 1.0
+    shift: float = 0.0
 
     @property
     def nbytes(self) -> int:
@@ -37,7 +45,10 @@ class Input:
         if self.distinct:
             size = math.prod(self.shape)
             return (rng.permutation(size).reshape(self.shape) / size - 0.5).astype(self.dtype)
-        return rng.standard_normal(self.shape, dtype=np.float32).astype(self.dtype)
+        values = rng.standard_normal(self.shape, dtype=np.float32)
+        if (self.scale, self.shift) != (1.0, 0.0):
+            values = values * np.float32(self.scale) + np.float32(self.shift)
+        return values.astype(self.dtype)
 
 
 def floats(*shape: int) -> Input:

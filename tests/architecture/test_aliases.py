@@ -104,3 +104,16 @@ def test_a_schedule_is_made_lowered_and_run() -> None:
     np.testing.assert_allclose(part.item(), x[:3].sum(), rtol=1e-5)
     with pytest.raises(ValueError, match="create_schedule: what was scheduled before"):
         create_schedule([total.lazydata], {total.lazydata})
+
+
+def test_the_module_of_tensors_has_what_published_programs_import_from_it() -> None:
+    from typing import cast
+
+    from tinyexplore.dtype import dtypes
+    from tinyexplore.tensor import _to_np_dtype
+    from tinyexplore.tensor import cast as imported
+
+    assert imported is cast
+    assert _to_np_dtype(dtypes.half) is np.float16 and _to_np_dtype(dtypes.uint64) is np.uint64
+    assert _to_np_dtype(dtypes.bfloat16) is None
+    assert Tensor.rand(3, dtype=dtypes.uint8).tolist() == [0, 0, 0]

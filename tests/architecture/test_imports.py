@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tinyexplore
+from tests.support.patience import seconds
 
 IMPORT_BUDGET_MS = 100
 NOISE_FACTOR = 3  # this runs beside other work on small machines
@@ -24,7 +25,7 @@ def run_python(program: str, *arguments: str) -> str:
         [sys.executable, "-c", textwrap.dedent(program), *arguments],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds(300),
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -86,6 +87,32 @@ def test_a_device_opens_when_values_are_realised_there_and_not_before() -> None:
     assert json.loads(run_python(program)) == [False, True, 1, []]
 
 
+def test_a_saved_trace_opens_without_the_engine_and_the_widgets(tmp_path: Path) -> None:
+    """In a new process: load, query, tables, the timeline, replay and pictures; then no module of either is loaded."""
+    from tinyexplore import Context, Tensor, explore
+
+    path = tmp_path / "saved.json.gz"
+    with Context(DEVICE="PYTHON"):
+        explore(lambda: (Tensor.ones(4, 4).contiguous() @ Tensor.ones(4, 4).contiguous()).relu()).trace.save(path)
+    program = f"""
+        import json, sys
+        from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_to_bytes
+        from tinyexplore.explore.tracefile.model import Trace
+        from tinyexplore.explore.tracefile.pictures.svg import graph_svg, pipeline_svg
+        from tinyexplore.explore.tracefile.replay import Replay
+        trace = Trace.load({str(path)!r})
+        assert trace == trace_from_bytes(trace_to_bytes(trace))
+        stage = next(stage.id for stage in trace.stages if stage.steps)
+        assert trace.where(op="ADD") and trace.modules() and trace.timeline().spans and Replay(trace, stage).graph_at(0)
+        assert "<svg" in pipeline_svg(trace) and "<svg" in graph_svg(trace, stage)
+        print(json.dumps(sorted(sys.modules)))
+    """
+    loaded = {name for name in json.loads(run_python(program)) if name.startswith("tinyexplore.")}
+    # the package root itself imports `aliases`, and `trace` to register who listens
+    assert {name.split(".")[1] for name in loaded} == {"aliases", "explore", "trace", "util"}
+    assert {name.split(".")[2] for name in loaded if name.startswith("tinyexplore.explore.")} == {"tracefile"}
+
+
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
 def test_the_public_door_has(name: str) -> None:
     import tinyexplore
@@ -106,8 +133,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     [
         "",
         "from tinyexplore import Explorer",
-        "import tinyexplore.explore.model",
-        "from tinyexplore.explore import query",
+        "import tinyexplore.explore.tracefile.model",
+        "from tinyexplore.explore.tracefile import query",
     ],
 )
 def test_explore_can_be_called_whatever_was_imported_before(before: str) -> None:

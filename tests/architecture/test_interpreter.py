@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import seconds
 from tinyexplore import Context
 from tinyexplore.util.interpreter import TRICKS
 
@@ -75,7 +76,7 @@ def printed(tricks: str) -> str:
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(PROGRAM), tricks],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds(300),
         env={**os.environ, "INTERPRETER_TRICKS": tricks},
     )
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import seconds
+
 pytestmark = pytest.mark.slow
 
 PROGRAM = """
@@ -38,7 +40,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Path:
 
 
 def run(command: list[str], cwd: Path | None = None) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=seconds(600))
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.patience import seconds
+
 PROGRAM = """
 import re, sys
 from IPython.core.interactiveshell import InteractiveShell
@@ -20,7 +22,7 @@ print("ran", shell.execution_count - 1, "blocks")
 
 def test_its_python_runs(repository: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM, str(repository / "README.md")]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=seconds(300))
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(re.findall(r"ran (\d+) blocks", done.stdout)[0]) >= 4
     assert (tmp_path / "softmax.html").stat().st_size > 10_000

@@ -16,13 +16,13 @@ from tests.support.accesses import type_bytes, wide_accesses
 from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import DType, dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import Effort, ProgramSpec
 from tinyexplore.renderer.llvm import LLVMRenderer
 from tinyexplore.renderer.llvm import effort as effort_module
 from tinyexplore.renderer.program import global_buffers
 from tinyexplore.runtime.llvm import LLVMCompiler, llvm_target
-from tinyexplore.schedule import create_schedule
 from tinyexplore.target import Target, choice_of, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops, UOp

@@ -20,13 +20,13 @@ from tests.support.item_by_item import computed_by
 from tinyexplore import Tensor, Variable
 from tinyexplore.codegen import lower
 from tinyexplore.dtype import DType, dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.explore import explore
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.program import spec_of
 from tinyexplore.runtime.gpu import gpu_target
 from tinyexplore.runtime.gpu_assembly import GPUAssembler, assembly_listings
-from tinyexplore.schedule import create_schedule
 from tinyexplore.target import GPUS, Target
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import Context

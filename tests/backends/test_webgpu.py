@@ -20,7 +20,7 @@ from tests.support.limits import is_declared
 from tinyexplore import Context, Device, Tensor, TinyJit, Variable, dtypes, explore
 from tinyexplore.codegen import lower
 from tinyexplore.device import DeviceUnavailable
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import ProgramSpec, RenderError
@@ -28,7 +28,6 @@ from tinyexplore.renderer.gpu import wgsl
 from tinyexplore.renderer.program import Launch
 from tinyexplore.runtime import webgpu
 from tinyexplore.runtime.errors import CompileError
-from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops, UOp
 

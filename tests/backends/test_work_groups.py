@@ -21,7 +21,7 @@ from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.codegen.transforms.loop_barriers import end_steps_with_barriers
 from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.kernel.opts.shared import padded_row
@@ -29,7 +29,7 @@ from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.program import RenderError, is_group_barrier
 from tinyexplore.runtime import opencl
 from tinyexplore.runtime.emulator import DivergenceError, RaceError
-from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.schedule import ScheduleItem
 from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 
 TARGET = "opencl"

@@ -30,8 +30,9 @@ from bench.tables import markdown, text, three_digits
 from bench.targets import aims, cases_with_aims, python_costs
 from bench.wasm import Case, measure
 from bench.worker import Worker, WrongResult, compare
+from tests.support.patience import seconds
 
-QUICK = Settings(rounds=2, slice_seconds=0.002, rest_seconds=0.0, setup_timeout=60)
+QUICK = Settings(rounds=2, slice_seconds=0.002, rest_seconds=0.0, setup_timeout=seconds(60))
 
 
 def tiny(name: str):
@@ -388,7 +389,7 @@ def test_the_command_finds_the_checkouts_bench_from_any_folder(tmp_path: Path, r
     (tmp_path / "bench.py").write_text("raise SystemExit('the wrong bench')")
     command = [sys.executable, "-m", "tinyexplore", "bench", "--list"]
     env = {**os.environ, "PYTHONPATH": str(repository)}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=seconds(60))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("ew_chain_16M")
 

@@ -17,10 +17,9 @@ from tests.golden import programs as golden
 from tests.reference import evaluate
 from tinyexplore import Tensor
 from tinyexplore.device import Device
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 
 DRAWN = ("random", "normal")  # what they give is drawn when they are built: NumPy has no say in it
 

@@ -103,7 +103,8 @@ def work(build: Callable[[], list[LazyBuffer]], *, watched: bool) -> dict[str, A
         Fusion.__init__, PatternMatcher.candidates = init, candidates  # type: ignore[method-assign]
         engine.compile_many = compile_many  # type: ignore[attr-defined]
     told = Counter(event.rule.name for event in events if isinstance(event, Rewrote))
-    decisions = (event for event in events if isinstance(event, Decided))
+    rewrites = ("merge", "split")  # decided before fusion
+    decisions = (event for event in events if isinstance(event, Decided) and event.decision not in rewrites)
     heard = sorted((event.decision, event.reason, event.obstacle) for event in decisions)
     return {
         "asts": [None if one.item.ast is None else one.item.ast.digest for one in ready],

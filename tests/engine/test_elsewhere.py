@@ -16,8 +16,10 @@ import pytest
 
 import tinyexplore
 from tests.engine.elsewhere import HIDES
+from tests.support.patience import seconds
 from tinyexplore.device import Device
 from tinyexplore.explore.recording import sources
+from tinyexplore.renderer.program import CompileOptions, Effort
 from tinyexplore.runtime import llvm
 from tinyexplore.util.fetch import fetch
 
@@ -37,7 +39,7 @@ def outcome(folder: Path, *hidden: str, flags: tuple[str, ...] = (), cache: Path
     env = {name: value for name, value in os.environ.items() if name not in ("DEVICE", "TARGET")}
     env |= {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache or folder / "cache"), "CACHELEVEL": "1"}
     command = [sys.executable, *flags, "-m", "tests.engine.elsewhere", str(folder), *hidden]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=seconds(300))
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -93,4 +95,4 @@ def test_machine_code_that_calls_what_is_not_there_is_an_error_of_linking(monkey
     compiler = llvm.compiler_for(llvm.NATIVE)
     text = "declare void @nowhere_to_be_found()\ndefine void @f() {\n  call void @nowhere_to_be_found()\n  ret void\n}"
     with pytest.raises(RuntimeError, match="symbols"):
-        compiler.link("f", [compiler.object_code(text, llvm.LIGHT)], ("f",))
+        compiler.link("f", [compiler.object_code(text, CompileOptions(Effort.LIGHT))], ("f",))

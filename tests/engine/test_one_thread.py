@@ -15,6 +15,7 @@ import pytest
 
 import tinyexplore
 from tests.support.node import need_node
+from tests.support.patience import seconds
 
 ROOT = Path(tinyexplore.__file__).parents[1]
 PYODIDE = ROOT / "widgets" / "node_modules" / "pyodide"
@@ -24,7 +25,7 @@ PROGRAM = "tests.engine.one_thread"
 def printed_by(*command: str) -> str:
     env = {name: value for name, value in os.environ.items() if name != "DEVICE"}
     env |= {"PYTHONPATH": str(ROOT), "CACHELEVEL": "0"}
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=seconds(300))
     assert done.returncode == 0, done.stderr
     return done.stdout
 

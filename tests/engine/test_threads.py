@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.support.patience import seconds
 from tinyexplore import Context, Tensor, TinyJit
 from tinyexplore.execute.threads import PART_NS, PARTS_PER_THREAD, parts_for
 
@@ -144,7 +145,7 @@ def work(times=1):
 def run_process(code: str, *prefix: str, threads: int = 3) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "THREADS": str(threads)}
     command = [*prefix, sys.executable, "-c", SETUP + code]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=seconds(120), env=environment)
     assert result.returncode == 0, result.stderr
     return result
 

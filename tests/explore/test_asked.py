@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Any
 
 import pytest
 
+from tests.support.pages import kept_in
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.byhand import caches
-from tinyexplore.explore.byhand.answers import ByHandAnswers
-from tinyexplore.explore.session import Explorer
+from tinyexplore.explore.analysis.byhand import caches
+from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.session import Explorer
 
 
 @pytest.fixture
@@ -20,50 +19,46 @@ def view() -> Explorer:
     return explore(lambda: x @ w)
 
 
-def kept(view: Explorer) -> dict[str, Any]:
-    """What a page keeps beside its trace."""
-    found = re.search(r'id="kept">(.*?)</script>', view.to_html(), re.DOTALL)
-    assert found is not None
-    return json.loads(found[1])
-
-
 def test_a_page_keeps_no_answers_that_nobody_asked_for(view: Explorer) -> None:
-    known = kept(view)
+    known = kept_in(view.to_html())
     assert [known[panel] for panel in ("throughputs", "rosettas", "gpus", "caches")] == [{}, {}, {}, {}]
     assert 'data-chunk="byhand"' not in view.to_html()
 
 
 def test_a_page_keeps_what_caches_do_beside_the_same_kernel_without_opts(view: Explorer) -> None:
-    model = view.caches(0)
-    (found,) = kept(view)["caches"].values()
+    model = view.kernels[0].caches()
+    (found,) = kept_in(view.to_html())["caches"].values()
     assert found["after"]["total"] == model.as_data()["total"]
     assert found["before"]["opts"] == [] and sum(found["before"]["total"]["found"]) == 2 * 8 * 12 * 16 + 8 * 16
     assert 'data-chunk="byhand"' in view.to_html()
 
 
 def test_the_opts_that_were_asked_for_stand_beside_the_captured_ones(view: Explorer) -> None:
-    view.caches(0, ["UPCAST(0, 4)"])
-    (found,) = kept(view)["caches"].values()
+    view.kernels[0].caches(["UPCAST(0, 4)"])
+    (found,) = kept_in(view.to_html())["caches"].values()
     assert found["after"]["opts"] == ["UPCAST(0, 4)"]
     assert found["before"]["opts"] == list(view.trace.kernels[0].opts)
 
 
 def test_what_the_panel_compared_last_is_what_the_page_shows(view: Explorer) -> None:
-    ByHandAnswers(view).answer({"ask": "caches", "kernel": 0, "before": ["UPCAST(1, 2)"], "after": []})
-    (found,) = kept(view)["caches"].values()
+    Answers(lambda: view.trace, view)({"ask": "caches", "kernel": 0, "before": ["UPCAST(1, 2)"], "after": []})
+    (found,) = kept_in(view.to_html())["caches"].values()
     assert (found["before"]["opts"], found["after"]["opts"]) == (["UPCAST(1, 2)"], [])
 
 
 def test_a_kernel_stands_alone_where_it_takes_too_long_without_opts(view: Explorer, monkeypatch: Any) -> None:
-    view.set_opts(0, ["UPCAST(0, 8)", "VECTOR(1, 4)"])
-    few = view.caches(0, view.branch(0).kernels[0].opts)
+    view.kernels[0].set_opts(["UPCAST(0, 8)", "VECTOR(1, 4)"])
+    few = view.kernels[0].caches(view.kernels[0].branch.kernels[0].opts)
     plain = view.cache_model(0, ())
     monkeypatch.setattr(caches, "MOST_TOUCHES", plain.stream.most_touches() - 1)
     view._asked.caches[0] = ((), few.opts)
-    (found,) = kept(view)["caches"].values()
+    (found,) = kept_in(view.to_html())["caches"].values()
     assert found["before"] is None and found["after"]["total"] == few.as_data()["total"]
 
 
 def test_opts_are_given_as_text_or_one_by_one(view: Explorer) -> None:
-    one, other = view.set_opts(0, "UPCAST(0, 8), VECTOR(1, 4)"), view.set_opts(0, ["UPCAST(0, 8)", "VECTOR(1, 4)"])
+    one, other = (
+        view.kernels[0].set_opts("UPCAST(0, 8), VECTOR(1, 4)"),
+        view.kernels[0].set_opts(["UPCAST(0, 8)", "VECTOR(1, 4)"]),
+    )
     assert one == other and other.kernels[0].opts == ("UPCAST(0, 8)", "VECTOR(1, 4)")

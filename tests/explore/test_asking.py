@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,9 @@ import pytest
 
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.asking import QUESTIONS, answer
-from tinyexplore.explore.why.fusions import Edge, WhyKernels
-from tinyexplore.explore.why.matching import Obstacle
-from tinyexplore.explore.why.rules import Fired, Tried, WhyNot, explainer
-from tinyexplore.explore.why.watching import Place
-
-FRONT_END = Path(__file__).resolve().parents[2] / "widgets" / "src" / "asking.ts"
+from tinyexplore.explore.analysis.why.rules import explainer
+from tinyexplore.explore.live import playing  # noqa: F401  it registers a request, too
+from tinyexplore.explore.notebook.requests import GONE, REQUESTS, Answers, answer, from_data
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +36,9 @@ def test_an_answer_is_the_same_data_that_python_has(view: Explorer):
 
 
 def test_what_cannot_be_answered_says_why(view: Explorer):
-    assert (
-        answer(view.trace, {"ask": "when"})["error"]
-        == f"nobody knows the question 'when'; known: {', '.join(QUESTIONS)}"
-    )
+    assert answer(view.trace, {"ask": "when"})["error"] == f"unknown request 'when'; known: {', '.join(REQUESTS)}"
     assert "this trace has nodes 0 … " in answer(view.trace, {"ask": "why", "node": 10**6, "stage": 0})["error"]
-    assert answer(view.trace, {"ask": "why"})["error"].startswith("TypeError: ")
+    assert answer(view.trace, {"ask": "why"})["error"] == "why: node is missing"
     lazy = view.where(kind="lazybuffer")[0].id
     assert (
         "is a LazyBuffer: rules are about UOps" in answer(view.trace, {"ask": "why", "node": lazy, "stage": 0})["error"]
@@ -63,9 +55,31 @@ def test_a_widget_answers_over_its_channel(view: Explorer, monkeypatch: pytest.M
     assert sent == [{"id": "a 1", "answer": answer(view.trace, question(view.trace))}]
 
 
-@pytest.mark.parametrize("kind", [WhyNot, Tried, Fired, Obstacle, Place, WhyKernels, Edge])
-def test_the_front_end_knows_the_fields_of_an_answer(kind: type):
-    text = FRONT_END.read_text(encoding="utf-8")
-    body = re.search(rf"export interface {kind.__name__} {{(.*?)\n}}", text, re.S)
-    assert body is not None
-    assert re.findall(r"^  (\w+): ", body[1], re.M) == [field.name for field in fields(kind)]
+def test_every_request_is_one_row_of_the_table(view: Explorer):
+    """A request of each kind is read from its JSON as the same request; its TypeScript type is generated."""
+    text = (Path(__file__).resolve().parents[2] / "widgets" / "src" / "requests.ts").read_text(encoding="utf-8")
+    given = {"node": 1, "a": 1, "b": 2, "rule": "mul_one", "stage": 1, "step": 0, "branch": 0, "text": ""}
+    for name, cls in REQUESTS.items():
+        needed = {one.name: given[one.name] for one in fields(cls) if one.default is MISSING}
+        assert from_data({"ask": name, **needed}) == cls(**needed)
+        assert f'ask: "{name}";' in text and f"  {json.dumps(name)}: " in text
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        ([], "a request is an object, found list"),
+        ({"ask": "gpu", "core": 1}, "gpu: no field 'core'; there are kernel"),
+        ({"ask": "gpu", "kernel": "0"}, "gpu: kernel: expected int, found str '0'"),
+        ({"ask": "gpu", "kernel": True}, "gpu: kernel: expected int, found bool True"),
+        ({"ask": "caches", "before": [1]}, "caches: before: expected str, found int 1"),
+        ({"ask": "debug", "do": "run to"}, 'debug: "run to" needs a line'),
+        ({"ask": "write", "text": "raise SystemExit"}, "rules are written in a cell of the notebook"),
+    ],
+)
+def test_a_malformed_request_says_which_field_and_why(view: Explorer, data: Any, complaint: str):
+    assert Answers(lambda: view.trace, view)(data)["error"].startswith(complaint)
+
+
+def test_a_trace_alone_cannot_run_kernels(view: Explorer):
+    assert answer(view.trace, {"ask": "throughput"}) == {"error": GONE}

@@ -11,11 +11,11 @@ from tests.backends.programs import end, linear, load, loop, pointer, store
 from tests.fuzz.stepping import contents_of, drawn, lowered, steps_in
 from tinyexplore import Tensor, explore
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.byhand import streams
-from tinyexplore.explore.byhand.asked import NotKeptError
-from tinyexplore.explore.byhand.caches import TooLong, model_caches
-from tinyexplore.explore.byhand.lru import Cache, NativeSimulator, PlainSimulator, caches_of
-from tinyexplore.explore.byhand.streams import AddressStream, DataDependent
+from tinyexplore.explore import CaptureError
+from tinyexplore.explore.analysis.byhand import streams
+from tinyexplore.explore.analysis.byhand.caches import TooLong, model_caches
+from tinyexplore.explore.analysis.byhand.lru import Cache, NativeSimulator, PlainSimulator, caches_of
+from tinyexplore.explore.analysis.byhand.streams import AddressStream, DataDependent
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
 
@@ -119,7 +119,7 @@ def test_streams_are_what_the_interpreter_touches(chunk: int, monkeypatch: pytes
 def test_the_heuristics_matmul_comes_to_memory_no_more_and_to_caches_less() -> None:
     x, w = (Tensor.rand(64, 64).realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1)
-    before, after = view.caches(0, opts=()), view.caches(0)
+    before, after = view.kernels[0].caches(opts=()), view.kernels[0].caches()
     assert before.total.touches > 2 * N**3 and after.total.touches < before.total.touches / 4
     assert before.total.found[-1] == after.total.found[-1] == 3 * N * N // LINE, "each line comes from memory once"
     text = repr(before.compare(after))
@@ -131,15 +131,15 @@ def test_the_heuristics_matmul_comes_to_memory_no_more_and_to_caches_less() -> N
 def test_a_tile_touches_its_lines() -> None:
     x, w = (Tensor.rand(64, 64).realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1, noopt=1)
-    model = view.caches(0)
+    model = view.kernels[0].caches()
     assert model.lines_of(g0=2, g1=17) == {"data1": [8, 9, 10, 11], "data2": list(range(1, 256, 4)), "data0": [9]}
     assert list(model.by_loop()) == ["g0", "g1", "r2"]
     with pytest.raises(ValueError, match="no loop k; there are g0, g1, r2"):
         model.lines_of(k=1)
-    accesses, addresses = view.memory_stream(0).whole()
+    accesses, addresses = view.kernels[0].memory_stream().whole()
     assert len(accesses) == len(addresses) == 2 * N**3 + N * N, "an address each, in elements"
     assert addresses[:4].tolist() == [N * N, 2 * N * N, N * N + 1, 2 * N * N + N]
-    from_text = view.caches(0, opts=["UPCAST(1, 4)"])
+    from_text = view.kernels[0].caches(opts=["UPCAST(1, 4)"])
     assert from_text.opts == ("UPCAST(1, 4)",) and from_text.total.touches < model.total.touches
 
 
@@ -148,8 +148,8 @@ def test_where_an_index_is_data_the_kernel_is_run() -> None:
     without = explore(lambda: table[index], repeat=1, noopt=1)
     number = max(kernel.id for kernel in without.trace.kernels)
     with pytest.raises(DataDependent, match="keep_inputs=True"):
-        without.caches(number)
-    model = explore(lambda: table[index], repeat=1, noopt=1, keep_inputs=True).caches(number)
+        without.kernels[number].caches()
+    model = explore(lambda: table[index], repeat=1, noopt=1, keep_inputs=True).kernels[number].caches()
     assert model.stream.is_data_dependent and model.total.touches > 0
 
 
@@ -161,14 +161,14 @@ def test_what_would_take_minutes_is_refused() -> None:
         model_caches("long", uops, MACHINE)
     view = explore(Tensor.ones(3) + 1)
     view.close()
-    with pytest.raises(NotKeptError):
-        view.caches(0)
+    with pytest.raises(CaptureError, match="closed"):
+        view.kernels[0].caches()
 
 
 def test_two_models_are_aligned_buffer_by_buffer_loop_by_loop_and_line_by_line() -> None:
     x, w = (Tensor.rand(N, N).realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1)
-    before, after = (view.caches(0, opts=opts) for opts in (["VECTOR(1, 4)"], ["VECTOR(1, 4)", "UPCAST(0, 4)"]))
+    before, after = (view.kernels[0].caches(opts=opts) for opts in (["VECTOR(1, 4)"], ["VECTOR(1, 4)", "UPCAST(0, 4)"]))
     found = before.compare(after)
     rows = {of: [row for row in found.rows() if row.of == of] for of in ("buffer", "loop", "line")}
     assert [row.name for row in rows["buffer"]] == ["data1", "data2", "data0"]
@@ -191,7 +191,7 @@ def test_two_models_are_aligned_buffer_by_buffer_loop_by_loop_and_line_by_line()
 def test_a_loop_or_line_that_only_one_side_has_stands_alone() -> None:
     x, w = (Tensor.rand(N, N).realize() for _ in range(2))
     view = explore(lambda: x @ w, repeat=1)
-    rows = view.caches(0, opts=()).compare(view.caches(0, opts=["UPCAST(1, 4)", "UPCAST(0, 4)"])).rows()
+    rows = view.kernels[0].caches(opts=()).compare(view.kernels[0].caches(opts=["UPCAST(1, 4)", "UPCAST(0, 4)"])).rows()
     alone = [row for row in rows if row.before is None or row.after is None]
     assert alone and all((row.before is None) != (row.after is None) for row in alone)
     assert {row.of for row in alone} == {"line"}
@@ -201,11 +201,26 @@ def test_a_loop_or_line_that_only_one_side_has_stands_alone() -> None:
 def test_without_numpy_the_program_is_run_and_gives_the_same(noopt: int, monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = Tensor.rand(12, 20).realize(), Tensor.rand(20, 8).realize()
     view = explore(lambda: x @ w, repeat=1, noopt=noopt)
-    expected = view.caches(0)
+    expected = view.kernels[0].caches()
     counters = dict.fromkeys(list(expected.stream.loop_names.values())[:1], 1)
     touched = expected.lines_of(**counters)
-    monkeypatch.setattr("tinyexplore.explore.byhand.streams.has_numpy", lambda: False)
-    monkeypatch.setattr("tinyexplore.explore.byhand.caches.simulator", PlainSimulator)
-    found = view.caches(0)
+    monkeypatch.setattr("tinyexplore.explore.analysis.byhand.streams.has_numpy", lambda: False)
+    monkeypatch.setattr("tinyexplore.explore.analysis.byhand.caches.simulator", PlainSimulator)
+    found = view.kernels[0].caches()
     assert [one.traffic for one in found.accesses] == [one.traffic for one in expected.accesses]
     assert found.lines_of(**counters) == touched and found.total == expected.total
+
+
+def test_misses_and_bytes_stand_before_shares() -> None:
+    """A share of fewer touches may grow while the traffic falls: the headline is absolute."""
+    x, w = (Tensor.ones(64, 64).contiguous().realize() for _ in range(2))
+    view = explore(lambda: x @ w, repeat=1)
+    before, after = view.kernels[0].caches(opts=()), view.kernels[0].caches()
+    lines = [model.total.found[-1] for model in (before, after)]
+    line_bytes = after.caches[0].line_bytes
+    for text in (repr(after), after._repr_html_()):
+        assert text.index(f"{lines[1]:,} lines, {lines[1] * line_bytes:,} bytes") < text.index("%")
+    told = before.compare(after)
+    for text in (repr(told), told._repr_html_()):
+        first = f"{lines[0]:,} lines, {lines[0] * line_bytes:,} bytes → {lines[1]:,} lines"
+        assert text.index(first) < text.index("touches" if "touches" in text else after.name)

@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from tinyexplore import Tensor, explore, nn
+from tinyexplore.engine import create_schedule
 from tinyexplore.explore.exports.export import static_html
-from tinyexplore.explore.pictures.svg import graph_svg
-from tinyexplore.schedule import create_schedule
+from tinyexplore.explore.tracefile.pictures.svg import graph_svg
 from tinyexplore.trace import Recorder, recording
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from tests.explore import toy
 from tests.support.less_memory import limited
-from tinyexplore.explore import Limits, Trace, TraceFormatError, model, trace_from_json, trace_to_json
-from tinyexplore.explore.codec import trace_from_bytes, trace_to_bytes
-from tinyexplore.explore.model import (
+from tinyexplore.explore import Limits, Trace, TraceFormatError, trace_from_json, trace_to_json
+from tinyexplore.explore.tracefile import model
+from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.tracefile.model import (
     Branch,
     BufferInfo,
     Candidate,
@@ -34,7 +35,7 @@ from tinyexplore.explore.model import (
     StageTime,
     Touch,
 )
-from tinyexplore.explore.valid import hints_of
+from tinyexplore.explore.tracefile.valid import hints_of
 
 ROWS = [kind for kind in vars(model).values() if is_dataclass(kind) and kind.__module__ == model.__name__]
 INTS = (int, int | None, tuple[int, ...])
@@ -214,15 +215,13 @@ def test_a_damaged_body_of_gzip_is_refused(cut):
 def test_what_would_not_fit_is_refused_before_it_takes_memory():
     bomb = gzip.compress(b'{"version": 1, "title": "' + b"x" * (300 << 20) + b'"}', compresslevel=1)
     assert len(bomb) < 2 << 20
-    with (
-        limited(megabytes=700),
-        pytest.raises(TraceFormatError, match="more than 268435456 bytes, decompressed; larger"),
-    ):
+    with limited(megabytes=300), pytest.raises(TraceFormatError, match="more than [0-9]+ bytes of memory; larger"):
         trace_from_bytes(bomb)
-    with limited(megabytes=400), pytest.raises(TraceFormatError, match="more than 10000000 values"):
-        trace_from_json(b"[" + b"[]," * 11_000_000 + b"[]]")
-    with limited(megabytes=400), pytest.raises(TraceFormatError, match="more than 10000000 values"):
-        trace_from_json(b'"' * 50_000_000)
+    numbers, quotes = b"[" + b"1,    " * 11_000_000 + b"[]]", b'"' * 50_000_000
+    with limited(megabytes=100), pytest.raises(TraceFormatError, match="more than 10000000 values"):
+        trace_from_json(numbers)
+    with limited(megabytes=200), pytest.raises(TraceFormatError, match="more than [0-9]+ bytes of memory"):
+        trace_from_json(quotes)
 
 
 def test_limits_are_an_argument(tmp_path):

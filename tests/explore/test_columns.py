@@ -10,12 +10,24 @@ import pytest
 
 from tests.explore.test_codec import full_trace
 from tests.widgets.sample_traces import big_trace, sample_trace, unrolled_trace
-from tinyexplore.explore.codec import trace_from_bytes, trace_from_json, trace_to_bytes, trace_to_json
-from tinyexplore.explore.columns import packed, unpacked
-from tinyexplore.explore.model import Trace
-from tinyexplore.explore.valid import TraceFormatError
+from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_from_json, trace_to_bytes, trace_to_json
+from tinyexplore.explore.tracefile.columns import Rows, packed
+from tinyexplore.explore.tracefile.columns import unpacked as lazily_unpacked
+from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.valid import TraceFormatError
 
 TRACES = {"full": full_trace(), "sample": sample_trace(), "large": big_trace(1000), "copies": unrolled_trace(30)}
+
+
+def unpacked(kind: type, data: Any) -> Any:
+    """What `columns.unpacked` gives, with lists in place of rows that are made when they are read."""
+    return as_lists(lazily_unpacked(kind, data))
+
+
+def as_lists(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: as_lists(item) for name, item in value.items()}
+    return [as_lists(item) for item in value] if isinstance(value, (list, Rows)) else value
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -48,6 +60,44 @@ def test_ids_are_differences_and_sources_distances() -> None:
     assert unpacked(Trace, {"nodes": nodes}) == {"nodes": found}
 
 
+def programs_of(texts: list[str], nodes: list[list[int]]) -> dict[str, Any]:
+    """Two programs with the same lines."""
+    lines = [{"text": text, "nodes": ids} for text, ids in zip(texts, nodes, strict=True)]
+    program = {"kernel": 0, "language": "c", "lines": lines, "effort": "", "branches": True}
+    return {"programs": [{"id": 0, **program}, {"id": 1, **program}]}
+
+
+def test_texts_of_lines_are_kept_once_and_their_nodes_are_differences() -> None:
+    rows = programs_of(["a", "}", "b", "}"], [[7, 9], [], [8], [8, 3, 4]])
+    columns = packed(Trace, rows)
+    assert columns["texts"] == {"forms": ["a", "}", "b"], "form": [0, 1, 2], "numbers": []}
+    first, second = (program["lines"] for program in columns["programs"])
+    assert first == second
+    assert first == {
+        "rows": 4,
+        "columns": {"text": [0, 1, 1, -1], "nodes": [[7, 2], [], [1], [0, -5, 1]]},
+        "chained": ["nodes"],
+    }
+    assert unpacked(Trace, json.loads(json.dumps(columns))) == rows
+
+
+def test_lists_of_ids_of_an_older_release_are_read_as_they_are() -> None:
+    rows = programs_of(["a", "}", "b", "}"], [[7, 9], [], [8], [8, 3, 4]])
+    lines = {"rows": 4, "columns": {"text": ["a", "}", "b", "}"], "nodes": [[7, 9], [], [8], [8, 3, 4]]}}
+    older = {"programs": [{**program, "lines": lines} for program in rows["programs"]]}
+    assert unpacked(Trace, older) == rows
+
+
+@pytest.mark.parametrize("wrong", [-1, 10**6, None, [0], 10**30])
+def test_what_is_no_number_of_a_text_is_refused(wrong: Any) -> None:
+    packed_trace = json.loads(gzip.decompress(trace_to_bytes(TRACES["sample"])))
+    tables = packed_trace["programs"]
+    lines = (tables["columns"]["lines"] if isinstance(tables, dict) else [row["lines"] for row in tables])[0]
+    lines["columns"]["text"][0] = wrong
+    with pytest.raises(TraceFormatError, match=r"text"):
+        trace_from_json(json.dumps(packed_trace))
+
+
 WRONG: dict[str, Any] = {
     "links: expected an array, or an object with rows": {"links": {"src": []}},
     "links: the column 'src' has not 2 values": {"links": {"rows": 2, "columns": {"src": [1]}}},
@@ -73,3 +123,53 @@ def test_ids_out_of_their_table_are_refused_in_columns_too() -> None:
     columns["links"]["columns"]["src"][0] = 10**6
     with pytest.raises(TraceFormatError, match=r"links\[0\].src: 1000000 is none of the nodes"):
         trace_from_json(json.dumps(columns))
+
+
+def test_the_numbers_of_texts_are_differences_from_the_last_text_of_the_form() -> None:
+    texts = ["%a9 = %b10", "x 007", "%a10 = %b12", "no", "9999999999999999", "-3 1e5", "%a0 = %b00", "٣ 4"]
+    packed_texts = packed(Trace, programs_of(texts, [[] for _ in texts]))["texts"]
+    forms = ["%a\x01 = %b\x01", "x 007", "no", "9999999999999999", "-\x01 \x01e\x01", "%a\x01 = %b00", "٣ \x01"]
+    assert packed_texts == {
+        "forms": forms,
+        "form": [0, 1, 0, 2, 3, 4, 5, 6],
+        "numbers": [9, 10, 1, 2, 3, 1, 5, 0, 4],
+    }
+    for tried in (texts, [*texts, "with \x01"], [*texts, ""]):
+        rows = programs_of(tried, [[] for _ in tried])
+        assert unpacked(Trace, json.loads(json.dumps(packed(Trace, rows)))) == rows
+
+
+FORMS: dict[str, Any] = {"forms": ["%a\x01", "b"], "form": [0, 1, 0], "numbers": [3, 4]}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"form": [0, 2]},
+        {"form": [-1]},
+        {"form": ["0"]},
+        {"form": 3},
+        {"numbers": [3]},
+        {"numbers": [3, 0.5]},
+        {"numbers": [True, 1]},
+        {"numbers": None},
+        {"forms": [3, "b"]},
+        {"forms": ["x" * 2**20], "form": [0] * 30},
+        {"forms": ["x" * 2**24, "y"], "form": [1]},
+    ],
+)
+def test_what_makes_no_texts_is_refused(wrong: dict[str, Any]) -> None:
+    columns = packed(Trace, programs_of(["a", "}", "b", "}"], [[]] * 4))
+    with pytest.raises(TraceFormatError, match="texts: expected forms|characters"):
+        lazily_unpacked(Trace, {**columns, "texts": {**FORMS, **wrong}}, memory=20 << 20)
+
+
+def test_times_are_differences_where_all_are_whole() -> None:
+    steps = [{"rule": None, "before": 0, "after": 0, "at_us": at} for at in (3.0, 5.0, 5.0, 104.0)]
+    stage = {"id": 0, "steps": steps}
+    table = packed(Trace, {"stages": [stage]})["stages"][0]["steps"]
+    assert table["columns"]["at_us"] == [3, 2, 0, 99] and table["differences"] == ["at_us"]
+    assert unpacked(Trace, {"stages": [{"id": 0, "steps": table}]}) == {"stages": [stage]}
+    steps[1]["at_us"] = 4.5
+    table = packed(Trace, {"stages": [stage]})["stages"][0]["steps"]
+    assert table["columns"]["at_us"] == [3.0, 4.5, 5.0, 104.0] and "differences" not in table

@@ -15,9 +15,9 @@ import pytest
 
 from tinyexplore import Tensor, cli, explore
 from tinyexplore.explore import Trace, compare
-from tinyexplore.explore.comparing import noise
-from tinyexplore.explore.comparing.noise import compare_times, rank_test
-from tinyexplore.explore.model import Run
+from tinyexplore.explore.analysis.comparing import noise
+from tinyexplore.explore.analysis.comparing.noise import compare_times, rank_test
+from tinyexplore.explore.tracefile.model import Run
 from tinyexplore.util import Context
 
 

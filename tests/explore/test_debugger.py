@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor, capture, explore
-from tinyexplore.explore import Debugger, DebuggerError, Explorer
-from tinyexplore.explore.byhand.asked import NotKeptError
-from tinyexplore.explore.byhand.conditions import ConditionError
+from tinyexplore.explore import CaptureError, Debugger, DebuggerError, Explorer
+from tinyexplore.explore.analysis.byhand.conditions import ConditionError
 from tinyexplore.uop import Ops
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -25,14 +24,14 @@ def product() -> Explorer:
 
 
 def test_at_the_end_memory_holds_what_the_kernel_computed(product: Explorer) -> None:
-    debugger = product.debug(0).finish()
+    debugger = product.kernels[0].debug().finish()
     assert debugger.ended and debugger.reason == "at the end"
     assert debugger.read("data0") == pytest.approx(np.maximum(X @ W, 0).ravel().tolist())
     np.testing.assert_array_equal(np.frombuffer(debugger.memory("data0"), np.float32), product.result.numpy().ravel())
 
 
 def test_an_iteration_has_its_counters_and_its_loads(product: Explorer) -> None:
-    debugger = product.debug(0).iteration(g0=2, g1=3, r2=1)
+    debugger = product.kernels[0].debug().iteration(g0=2, g1=3, r2=1)
     assert debugger.loops == {"g0": 2, "g1": 3, "r2": 1}
     assert debugger.registers["acc0"] == X[2, 0] * W[0, 3]
     load = next(place for place, node in enumerate(debugger.uops) if node.op is Ops.LOAD)
@@ -43,7 +42,7 @@ def test_an_iteration_has_its_counters_and_its_loads(product: Explorer) -> None:
 
 
 def test_conditions_are_on_values_indices_and_names(product: Explorer) -> None:
-    debugger = product.debug(0).run_until("data2[7]")
+    debugger = product.kernels[0].debug().run_until("data2[7]")
     assert debugger.accesses[0].index == (7,) and debugger.loops == {"g0": 0, "g1": 2, "r2": 1}
     debugger.run_until("store data0[13]")
     assert debugger.uop is not None and debugger.uop.op is Ops.STORE and debugger.loops == {"g0": 2, "g1": 3}
@@ -58,7 +57,7 @@ def test_conditions_are_on_values_indices_and_names(product: Explorer) -> None:
 def test_a_nan_is_found_where_it_is_made() -> None:
     values = np.array([4.0, 1.0, -1.0, 9.0], np.float32)
     x = Tensor(values).realize()
-    debugger = explore(lambda: x.sqrt() * 2, keep_inputs=True, noopt=1, repeat=1).debug(0).run_until("nan")
+    debugger = explore(lambda: x.sqrt() * 2, keep_inputs=True, noopt=1, repeat=1).kernels[0].debug().run_until("nan")
     assert debugger.loops == {"g0": 2} and debugger.uop is not None and debugger.uop.op is Ops.SQRT
     assert math.isnan(debugger.value) and debugger.touched(1)[0].value == -1.0
     assert "g0=2 · nan" in repr(debugger) and "▶" in repr(debugger)
@@ -66,7 +65,7 @@ def test_a_nan_is_found_where_it_is_made() -> None:
 
 @pytest.mark.parametrize("log", [1, 10, 50_000])
 def test_going_back_undoes_registers_and_memory(product: Explorer, log: int) -> None:
-    debugger = product.debug(0, log=log)
+    debugger = product.kernels[0].debug(log=log)
     states = []
     for _ in range(240):
         states.append((debugger.state()["registers"], debugger.memory("data0"), debugger.place))
@@ -75,12 +74,12 @@ def test_going_back_undoes_registers_and_memory(product: Explorer, log: int) -> 
         debugger.back(count)
         assert (debugger.state()["registers"], debugger.memory("data0"), debugger.place) == states[debugger.position]
     debugger.finish()
-    assert debugger.read("data0") == product.debug(0).finish().read("data0")
+    assert debugger.read("data0") == product.kernels[0].debug().finish().read("data0")
     assert debugger.back(10**9).position == 0 and debugger.reason == "at the start"
 
 
 def test_a_line_of_the_source_is_a_place_to_stop(product: Explorer) -> None:
-    debugger = product.debug(0)
+    debugger = product.kernels[0].debug()
     line = 1 + next(number for number, one in enumerate(debugger.source) if any(u.op is Ops.MAX for u in one.uops))
     assert debugger.run_to(line=line).uop.op in (Ops.MAX, Ops.RESULT)  # type: ignore[union-attr]
     assert debugger.run_to(debugger.uops[-1].src[0]).uop is debugger.uops[-1].src[0]
@@ -88,7 +87,7 @@ def test_a_line_of_the_source_is_a_place_to_stop(product: Explorer) -> None:
 
 def test_vectors_have_lanes() -> None:
     x = Tensor(np.arange(64, dtype=np.float32)).realize()
-    debugger = explore(lambda: x + 1, keep_inputs=True, repeat=1).debug(0)
+    debugger = explore(lambda: x + 1, keep_inputs=True, repeat=1).kernels[0].debug()
     debugger.run_until("store data0[5]")
     value = debugger.value
     if not isinstance(value, list):
@@ -103,7 +102,7 @@ def test_what_a_kernel_writes_in_place_is_kept_as_it_was_before() -> None:
     with capture(keep_inputs=True, noopt=1) as session:
         x[2:4] = 5
         x.realize()
-    debugger = session.debug(1)  # the first kernel makes the copy that the second writes to
+    debugger = session.kernels[1].debug()  # the first kernel makes the copy that the second writes to
     assert debugger.read("data0") == [1.0] * 8
     assert debugger.finish().read("data0") == x.tolist() == [1, 1, 5, 5, 1, 1, 1, 1]
 
@@ -112,19 +111,26 @@ def test_inputs_that_were_not_kept_can_be_given_or_made_up() -> None:
     x = Tensor(np.ones(6, np.float32)).realize()
     view = explore(lambda: x * 3, noopt=1, repeat=1)
     with pytest.raises(DebuggerError, match="keep_inputs=True"):
-        view.debug(0)
-    assert view.debug(0, inputs=[None, np.arange(6, dtype=np.float32)]).finish().read("data0") == [0, 3, 6, 9, 12, 15]
-    made_up = view.debug(0, inputs="made up").finish()
+        view.kernels[0].debug()
+    assert view.kernels[0].debug(inputs=[None, np.arange(6, dtype=np.float32)]).finish().read("data0") == [
+        0,
+        3,
+        6,
+        9,
+        12,
+        15,
+    ]
+    made_up = view.kernels[0].debug(inputs="made up").finish()
     assert made_up.read("data0", 1, 2) == [3.0, 6.0] and "not kept" in repr(made_up)
     few = explore(lambda: x * 3, keep_inputs=10, noopt=1, repeat=1)
     assert any("would pass the limit of 10 bytes" in message.text for message in few.trace.messages)
     few.close()
-    with pytest.raises(NotKeptError, match="closed"):
-        few.debug(0)
+    with pytest.raises(CaptureError, match="closed"):
+        few.kernels[0].debug()
 
 
 def test_mistakes_are_named(product: Explorer) -> None:
-    debugger = product.debug(0)
+    debugger = product.kernels[0].debug()
     with pytest.raises(DebuggerError, match="no loop k; there are g0, g1, r2"):
         debugger.iteration(k=1)
     with pytest.raises(ConditionError, match="no buffer 'data7'"):
@@ -153,7 +159,7 @@ def test_a_program_that_fails_stops_there() -> None:
 
 def test_it_steps_fast_enough() -> None:
     x, w = Tensor(np.ones((16, 64), np.float32)).realize(), Tensor(np.ones((64, 16), np.float32)).realize()
-    debugger = explore(lambda: x @ w, keep_inputs=True, noopt=1, repeat=1).debug(0)
+    debugger = explore(lambda: x @ w, keep_inputs=True, noopt=1, repeat=1).kernels[0].debug()
     best = 0.0
     for _ in range(2):
         debugger.restart()

@@ -14,9 +14,9 @@ from tinyexplore import Context, Tensor, explore
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.explore import Debugger, DebuggerError, Explorer
 from tinyexplore.kernel import Kernel, Opt, OptOps
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 RANDOM = np.random.default_rng(3)
@@ -52,7 +52,7 @@ def view(request: Any) -> Explorer:
     captured, wanted = KERNELS[request.param]
     with Context(DEVICE="PYTHON"):
         found = captured()
-    assert wanted <= {node.op for node in found.debug(0).uops}, "the kernel is what the test is for"
+    assert wanted <= {node.op for node in found.kernels[0].debug().uops}, "the kernel is what the test is for"
     return found
 
 
@@ -77,8 +77,8 @@ def stored_by(debugger: Debugger) -> dict[int, Any]:
 def test_what_every_work_item_stores_is_the_kernels_result(view: Explorer) -> None:
     wanted = view.result.numpy().ravel().tolist()
     found: dict[int, Any] = {}
-    for item in items_of(view.debug(0)):
-        found |= stored_by(view.debug(0, item=item))
+    for item in items_of(view.kernels[0].debug()):
+        found |= stored_by(view.kernels[0].debug(item=item))
     assert [found[place] for place in range(len(wanted))] == wanted
 
 
@@ -103,7 +103,7 @@ def test_a_staged_product_is_stepped_with_the_tiles_of_its_group(piped: bool) ->
 
 
 def test_going_back_undoes_what_the_others_stored(view: Explorer) -> None:
-    debugger = view.debug(0, item=dict.fromkeys(items_of(view.debug(0))[0], 0))
+    debugger = view.kernels[0].debug(item=dict.fromkeys(items_of(view.kernels[0].debug())[0], 0))
     states = []
     while not debugger.ended:
         states.append(seen(debugger))
@@ -117,7 +117,7 @@ def test_going_back_undoes_what_the_others_stored(view: Explorer) -> None:
 
 
 def test_conditions_hold_or_not_where_work_items_wait(view: Explorer) -> None:
-    assert view.debug(0).run_until("value > 1e9").reason == "at the end"
+    assert view.kernels[0].debug().run_until("value > 1e9").reason == "at the end"
 
 
 def seen(debugger: Debugger) -> Any:
@@ -126,20 +126,20 @@ def seen(debugger: Debugger) -> Any:
 
 
 def test_a_note_says_who_is_followed_and_an_item_that_is_none_is_an_error(view: Explorer) -> None:
-    debugger = view.debug(0)
+    debugger = view.kernels[0].debug()
     first = debugger.item
     assert first is not None and all(number == 0 for number in first.values())
     assert (
         debugger.note.startswith(f"work-item {next(iter(first))} = 0") and "other groups are not run" in debugger.note
     )
     with pytest.raises(DebuggerError, match="no work-item has lidx7 = 0; the numbers of .* are .*0 … "):
-        view.debug(0, item={"lidx7": 0})
+        view.kernels[0].debug(item={"lidx7": 0})
     name = next(iter(first))
     with pytest.raises(DebuggerError, match=f"no work-item has {name} = 100000"):
-        view.debug(0, item={name: 100_000})
+        view.kernels[0].debug(item={name: 100_000})
     on_a_cpu = explore(lambda: Tensor([1.0, 2.0]) + 1, keep_inputs=True)
     with pytest.raises(DebuggerError, match="is a CPU's, which has no work-items"):
-        on_a_cpu.debug(0, item={"lidx0": 0})
+        on_a_cpu.kernels[0].debug(item={"lidx0": 0})
 
 
 def test_another_work_item_is_chosen_by_its_numbers() -> None:

@@ -10,8 +10,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from tinyexplore import Tensor
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.display import MagicError, parse_magic_line
-from tinyexplore.explore.session import Explorer
+from tinyexplore.explore.notebook.display import MagicError, parse_magic_line
+from tinyexplore.explore.notebook.session import Explorer
 from tinyexplore.kernel import Kernel
 from tinyexplore.uop import UOp
 
@@ -100,6 +100,17 @@ def test_the_line_of_the_magic_gives_a_name_and_options(line, parsed):
         ("--beam", "--beam needs a value"),
         ("--beam two", "--beam two: expected a whole number"),
         ("one two", "%%explore does not know 'two'"),
+        ("class", "%%explore class: a keyword of Python"),
+        ("None", "%%explore None: a keyword of Python"),
+        ("--title \"it's", "no closing quotation"),
+        ("--title it's", "no closing quotation"),
+        ("view \\", "no escaped character"),
+        ("--ask when", "--ask when: expected kernels or slowest"),
+        ("--ask 'next rule'", "expected kernels or slowest"),
+        ("--ask faster", "expected kernels or slowest"),
+        ("--repeat 0", "--repeat 0: the number is too small"),
+        ("--kernels -3", "--kernels -3: the number is too small"),
+        ("--beam -1", "--beam -1: the number is too small"),
     ],
 )
 def test_what_the_magic_does_not_know_it_says_with_its_usage(line, complaint):
@@ -107,6 +118,22 @@ def test_what_the_magic_does_not_know_it_says_with_its_usage(line, complaint):
         parse_magic_line(line)
     assert complaint in str(caught.value)
     assert "%%explore [NAME] [--device D]" in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ["class", "--title \"it's", "--ask when", "--device NVRAM", "--repeat 0"])
+def test_a_wrong_line_is_refused_before_the_cell_runs(shell, line):
+    shell.user_ns.pop("ran", None)
+    done = shell.run_cell(f"%%explore {line}\nran = 1", store_history=True)
+    assert isinstance(done.error_in_exec, ValueError)
+    assert "ran" not in shell.user_ns
+
+
+@pytest.mark.parametrize("ask", ["kernels", "slowest"])
+@pytest.mark.parametrize("cell", ["3", "Tensor.ones(2).contiguous() * 5"])
+def test_a_question_that_cannot_be_asked_leaves_the_capture(shell, ask, cell):
+    done = shell.run_cell(f"%%explore asked --ask {ask}\n{cell}", store_history=True)
+    assert done.error_in_exec is None
+    assert shell.user_ns["asked"].has_trace
 
 
 def values(shell):
@@ -139,7 +166,7 @@ def values(shell):
 
 
 def test_values_of_the_engine_have_rich_forms(shell):
-    from tinyexplore.explore.display import _PAGES, _PICTURES
+    from tinyexplore.explore.notebook.display import _PAGES, _PICTURES
 
     shown = values(shell)
     assert {kind for value in shown for kind in type(value).__mro__ if kind in _PAGES} == set(_PAGES)
@@ -167,12 +194,12 @@ def test_importing_the_package_imports_neither_ipython_nor_numpy():
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("first", ["pass", "import tinyexplore.explore.query", "from tinyexplore import capture"])
+@pytest.mark.parametrize("first", ["pass", "import tinyexplore.explore.live", "from tinyexplore import capture"])
 def test_explore_is_the_function_whoever_imported_the_package_before(first):
     code = (
         f"{first}\nfrom tinyexplore import Tensor, explore\n"
         "session = explore(lambda: Tensor.ones(2).contiguous() + 1, device='PYTHON')\n"
-        "import tinyexplore.explore.query as query\n"
+        "import tinyexplore.explore.tracefile.query as query\n"
         "print(session.result.tolist(), query.where(session.trace, op='IOTA'))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The page about the explorer tells the truth."""
+"""The code blocks of the explorer's pages run, page by page in the order of their index."""
 
 from __future__ import annotations
 
@@ -6,13 +6,25 @@ import linecache
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "explorer.md"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "explorer"
 
 
-def test_the_code_on_the_page_runs():
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
-    text = "\n".join(blocks)
-    name = "<docs/explorer.md>"
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    exec(compile(text, name, "exec"), {"__name__": "page"})
+def test_the_index_lists_every_page() -> None:
+    assert sorted(pages()) == sorted(path.name for path in FOLDER.glob("*.md") if path.name != "README.md")
+
+
+def test_the_code_on_the_pages_runs() -> None:
+    names = {"__name__": "page"}
+    for page in pages():
+        blocks = re.findall(r"```python\n(.*?)```", (FOLDER / page).read_text(encoding="utf-8"), re.DOTALL)
+        assert blocks, page
+        text, name = "\n".join(blocks), f"<docs/explorer/{page}>"
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        exec(compile(text, name, "exec"), names)
+
+
+def pages() -> list[str]:
+    """The pages in the order of the index."""
+    return re.findall(
+        r"^\d+\. \[[^\]]+\]\((\w+\.md)\)", (FOLDER / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )

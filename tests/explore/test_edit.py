@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import resource
+import tempfile
 import time
 
 import pytest
 
+from tests.support.patience import seconds
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
-from tinyexplore.explore.model import Branch, Diagnostic
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.tracefile.model import Branch, Diagnostic
 from tinyexplore.explore.whatif.commands import Edit, from_json, to_json
 from tinyexplore.explore.whatif.editing import faults, fences
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
 from tinyexplore.explore.whatif.editing.faults import how_it_ended
-from tinyexplore.explore.whatif.place import WhatIfError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="edits run in forked processes where there are any")
 
@@ -29,20 +31,20 @@ def view() -> Explorer:
 
 @pytest.fixture(autouse=True)
 def as_captured(view: Explorer) -> None:
-    if view.branches(0):
+    if view.kernels[0].branches:
         view.whatif.go(0)
 
 
 def with_code(view: Explorer, code: str) -> str:
     """The kernel's C with `code` at the start of its function."""
     name = view.trace.kernels[0].name
-    lines = view.edit_text(0, "c").splitlines()
+    lines = view.kernels[0].edit_text("c").splitlines()
     place = next(number for number, line in enumerate(lines) if line.startswith(f"void {name}("))
     return "\n".join([*lines[: place + 1], f"  {code}", *lines[place + 1 :]]) + "\n"
 
 
 def after_edit(view: Explorer, code: str) -> Branch:
-    return view.edit(0, "c", with_code(view, code))
+    return view.kernels[0].edit("c", with_code(view, code))
 
 
 # *** what goes well ***
@@ -53,20 +55,20 @@ def after_edit(view: Explorer, code: str) -> Branch:
     [("c", "r2 < 16", "r2 <= 15"), ("llvm", "br label %r2.body", "br label %r2.body ; the loop")],
 )
 def test_an_edit_that_means_the_same_is_equal_and_timed_beside_what_it_was(view, stage, old, new):
-    text = view.edit_text(0, stage)
-    branch = view.edit(0, stage, text.replace(old, new, 1))
+    text = view.kernels[0].edit_text(stage)
+    branch = view.kernels[0].edit(stage, text.replace(old, new, 1))
     edited, (variant,) = branch.edited, branch.kernels
     assert branch.status == "done" and branch.reason == "the same bits as the PYTHON device, 64 elements"
     assert (edited.stage, edited.verdict, edited.compared, edited.differing) == (stage, "same bits", 64, 0)
     assert variant.times_us and edited.before_us and variant.median_us is not None
     listings = {listing.language: "\n".join(listing.lines) for listing in variant.listings}
     assert new in listings[stage] and "asm" in listings
-    assert view.branch(0) == branch and branch.parent == view.branches(0)[0].id
-    assert view.undo(0).id == branch.parent
+    assert view.kernels[0].branch == branch and branch.parent == view.kernels[0].branches[0].id
+    assert view.kernels[0].undo().id == branch.parent
 
 
 def test_an_edit_that_means_something_else_says_where_it_differs(view):
-    branch = view.edit(0, "c", view.edit_text(0, "c").replace("r2 < 16", "r2 < 15"))
+    branch = view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 < 16", "r2 < 15"))
     edited = branch.edited
     assert branch.status == "done" and edited.verdict == "differs" and 0 < edited.differing <= 64
     assert edited.first.buffer.startswith("data0") and float(edited.first.found) < float(edited.first.expected)
@@ -78,75 +80,85 @@ def test_the_kept_inputs_are_what_it_runs_on():
     values = [3, 1, 4, 1, 5, 9, 2, 6]
     given = Tensor(values).realize()
     view = explore(lambda: given * 2, repeat=1, keep_inputs=True)
-    branch = view.edit(0, "c", with_code(view, "data0[1] = 0; return;"))
+    branch = view.kernels[0].edit("c", with_code(view, "data0[1] = 0; return;"))
     assert branch.edited.first.index == 0 and branch.edited.first.expected == "6"
 
 
+@pytest.mark.parametrize("reason", ["No usable temporary directory found", "No space left on device"])
+def test_without_a_temporary_folder_an_edit_says_what_is_missing(view, monkeypatch, reason):
+    def refuse(*_args: object, **_settings: object) -> str:
+        raise OSError(reason)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    branch = after_edit(view, "return;")
+    assert branch.status == "failed" and reason in branch.reason and "TMPDIR" in branch.reason
+
+
 def test_an_edit_of_an_edit_goes_on_from_it(view):
-    first = view.edit(0, "c", view.edit_text(0, "c").replace("r2 < 16", "r2 <= 15"))
-    second = view.edit(0, "c", view.edit_text(0, "c").replace("r2 <= 15", "r2 != 16"))
+    first = view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 < 16", "r2 <= 15"))
+    second = view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 <= 15", "r2 != 16"))
     assert second.parent == first.id and second.edited.verdict == "same bits"
-    assert view.edit(0, "c", view.edit_text(0, "c")) == second  # nothing was changed
-    refused = view.apply(0, "UNROLL(2, 4)")
+    assert view.kernels[0].edit("c", view.kernels[0].edit_text("c")) == second  # nothing was changed
+    refused = view.kernels[0].apply("UNROLL(2, 4)")
     assert refused.status == "failed" and "undo that first" in refused.reason
 
 
 def test_what_was_edited_stays_out_of_the_way_of_opts(view):
-    root = view.branches(0)[0]
-    view.edit(0, "c", view.edit_text(0, "c").replace("r2 < 16", "r2 <= 15"))
-    assert view.set_opts(0, ", ".join(root.kernels[0].opts)).id == root.id
+    root = view.kernels[0].branches[0]
+    view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 < 16", "r2 <= 15"))
+    assert view.kernels[0].set_opts(", ".join(root.kernels[0].opts)).id == root.id
 
 
 def test_opts_are_edited_as_text(view):
-    branch = view.edit(0, "opts", "VECTOR(1, 4)")
+    branch = view.kernels[0].edit("opts", "VECTOR(1, 4)")
     assert branch.status == "done" and branch.kernels[0].opts == ("VECTOR(1, 4)",)
-    wrong = view.edit(0, "opts", "VECTOR(1, 4),\nUPCAST[0]")
+    wrong = view.kernels[0].edit("opts", "VECTOR(1, 4),\nUPCAST[0]")
     assert wrong.status == "failed" and wrong.edited.diagnostics[0].line == 2
-    assert view.edit(0, "opts", "UPCAST(7, 4)").reason.startswith("no axis 7")
+    assert view.kernels[0].edit("opts", "UPCAST(7, 4)").reason.startswith("no axis 7")
 
 
 def test_an_edit_is_data_there_and_back_and_stays_with_the_trace(view, tmp_path):
     command = Edit(0, "c", "void f() {\n}\n")
     assert from_json(to_json(command)) == command
-    branch = view.edit(0, "c", view.edit_text(0, "c").replace("r2 < 16", "r2 <= 15"))
+    branch = view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 < 16", "r2 <= 15"))
     loaded = view.trace.load(view.trace.save(tmp_path / "trace.json.gz"))
     assert loaded.branches[branch.id] == branch
     first = f"branch {branch.id} · edit of the C · {branch.kernels[0].name}: "
     assert (
         str(branch).startswith(first) and str(branch).endswith(f" · {branch.reason}") and "same bits" in branch.reason
     )
-    of_opts = view.edit(0, "opts", "VECTOR(1, 4)")
+    of_opts = view.kernels[0].edit("opts", "VECTOR(1, 4)")
     assert str(of_opts).startswith(
         f"branch {of_opts.id} · edit of the opts: VECTOR(1, 4) · {of_opts.kernels[0].name} · "
     )
     with pytest.raises(
         WhatIfError, match="no stage 'python' of kernel 0 can be edited; there are: opts, uops, llvm, c"
     ):
-        view.edit(0, "python", "")
+        view.kernels[0].edit("python", "")
 
 
 # *** what compilers say ***
 
 
 def test_a_wrong_edit_has_its_compilers_words_at_the_line(view):
-    text = view.edit_text(0, "c").replace("float v2 =", "floaty v2 =")
+    text = view.kernels[0].edit_text("c").replace("float v2 =", "floaty v2 =")
     number = next(number for number, line in enumerate(text.splitlines(), 1) if "floaty" in line)
-    branch = view.edit(0, "c", text)
-    assert branch.status == "failed" and branch.kernels == () and view.branch(0).id == 0
+    branch = view.kernels[0].edit("c", text)
+    assert branch.status == "failed" and branch.kernels == () and view.kernels[0].branch.id == 0
     first = branch.edited.diagnostics[0]
     assert (first.line, first.level) == (number, "error") and first.column > 0 and "floaty" in first.text
-    text = view.edit_text(0, "llvm").replace("mul nsw i64 %r2, 8", "mul nsw i64 %r2, %nobody")
+    text = view.kernels[0].edit_text("llvm").replace("mul nsw i64 %r2, 8", "mul nsw i64 %r2, %nobody")
     number = next(number for number, line in enumerate(text.splitlines(), 1) if "%nobody" in line)
-    (found,) = view.edit(0, "llvm", text).edited.diagnostics
+    (found,) = view.kernels[0].edit("llvm", text).edited.diagnostics
     assert (found.line, found.text) == (number, "use of undefined value '%nobody'") and found.column > 0
-    text = view.edit_text(0, "llvm").replace("entry:\n", "entry:\n  %early = add i64 %r2, 1\n", 1)
-    (found,) = view.edit(0, "llvm", text).edited.diagnostics
+    text = view.kernels[0].edit_text("llvm").replace("entry:\n", "entry:\n  %early = add i64 %r2, 1\n", 1)
+    (found,) = view.kernels[0].edit("llvm", text).edited.diagnostics
     assert found.text == "Instruction does not dominate all uses!" and found.line > 0
 
 
 def test_a_signature_must_stay_as_it_is(view):
-    text = view.edit_text(0, "c").replace("(float* restrict data0,", "(double* restrict data0,")
-    branch = view.edit(0, "c", text)
+    text = view.kernels[0].edit_text("c").replace("(float* restrict data0,", "(double* restrict data0,")
+    branch = view.kernels[0].edit("c", text)
     assert branch.status == "failed" and branch.edited.diagnostics[0].line > 0
     assert "must stay as it is; expected exactly: void r_8_8_16(float* restrict data0," in branch.reason
 
@@ -199,7 +211,7 @@ def test_a_crash_costs_its_own_process_alone_and_is_told(view, what):
     code, words = CRASHES[what]
     branch = after_edit(view, code)
     assert branch.status == "failed" and branch.reason.startswith(words)
-    assert branch.edited.ended and view.branch(0).id == 0
+    assert branch.edited.ended and view.kernels[0].branch.id == 0
     assert "c" in {listing.language for listing in branch.kernels[0].listings}
 
 
@@ -209,7 +221,7 @@ def test_an_endless_loop_is_stopped(view, monkeypatch):
         began = time.monotonic()
         branch = after_edit(view, code)
         assert branch.status == "failed" and branch.reason == "it ran longer than 0.5 s and was stopped"
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < seconds(10)
 
 
 def test_code_that_forks_or_ignores_signals_leaves_nothing_behind(view, monkeypatch):
@@ -228,8 +240,8 @@ def test_fifty_crashes_in_a_row_leave_the_process_as_it_was(view):
         assert branch.status == "failed" and branch.reason.startswith(words)
     took = time.monotonic() - began
     assert memory() - before < 32 << 20 and len(os.listdir("/proc/self/fd")) <= children + 1
-    assert took / 50 < 3
-    good = view.edit(0, "c", view.edit_text(0, "c").replace("r2 < 16", "r2 <= 15"))
+    assert took / 50 < seconds(3)
+    good = view.kernels[0].edit("c", view.kernels[0].edit_text("c").replace("r2 < 16", "r2 <= 15"))
     assert good.status == "done"
 
 
@@ -240,14 +252,14 @@ def memory() -> int:
 
 
 def test_a_crash_of_the_compiled_ir_is_told_as_well(view):
-    text = view.edit_text(0, "llvm")
+    text = view.kernels[0].edit_text("llvm")
     branch = view.edit(
         0, "llvm", text.replace("entry:\n", "entry:\n  call void @abort()\n") + "declare void @abort()\n"
     )
     assert branch.reason == "it called abort() (SIGABRT)"
     where = "  %data0 = load ptr, ptr %slot0, align 8\n"
     wrong = "  %far = getelementptr float, ptr %data0, i64 64\n  store float 1.0, ptr %far\n"
-    branch = view.edit(0, "llvm", text.replace(where, where + wrong, 1))
+    branch = view.kernels[0].edit("llvm", text.replace(where, where + wrong, 1))
     assert branch.reason == "it wrote behind the end of data0 (result): element 64 of 64"
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import re
+from html import escape
 
 import pytest
 
 from tests.explore import toy
+from tests.support.patience import milliseconds
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.codec import trace_from_bytes
 from tinyexplore.explore.exports.export import export_html, static_html, summary_text
+from tinyexplore.explore.tracefile.codec import trace_from_bytes
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ def test_a_page_opens_from_a_file_without_a_request(session, tmp_path, browser):
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(url)
     page.wait_for_selector(
-        "html[data-tinyexplore]", state="attached", timeout=15_000
+        "html[data-tinyexplore]", state="attached", timeout=milliseconds(15)
     )  # its policy lets no text be evaluated
     assert page.evaluate("document.documentElement.dataset.tinyexplore") == "ready"
     shown = page.inner_text("#explorer")
@@ -78,3 +80,23 @@ def test_a_page_opens_from_a_file_without_a_request(session, tmp_path, browser):
     assert problems == []
     assert [request for request in requests if not request.startswith(("data:", "blob:"))] == [url]
     assert "<softmax> & more" in shown
+
+
+def test_the_page_of_a_capture_without_kernels_is_one_line():
+    """As in a notebook: no empty workbench, no script, and the line that says why."""
+    for view in (explore(lambda: None, title="<nothing>"), explore(lambda: 3)):
+        page = view.to_html()
+        body = page[page.index("<body>") :]
+        assert "<script" not in page and "script-src" not in page and len(page) < 3_000
+        assert re.findall(r"<p>(.*?)</p>", body) == [escape(view._repr_mimebundle_()[0]["text/plain"])]
+        assert re.sub(r"<[^>]+>", "", body).strip().count("\n") == 0
+    assert "&lt;nothing&gt;" in explore(lambda: None, title="<nothing>").to_html()
+
+
+def test_the_page_of_a_capture_that_failed_shows_what_led_to_it():
+    def fails():
+        raise ValueError(str((Tensor.ones(4) + 1).shape))
+
+    with pytest.raises(ValueError) as failed:
+        explore(fails)
+    assert 'id="trace"' in failed.value.explorer.to_html()

@@ -10,9 +10,9 @@ import pytest
 
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.counted import count_text
-from tinyexplore.explore.figures import call_text, duration_text, figures, figures_text, summary
-from tinyexplore.explore.model import Candidate, Stage, Trace
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.figures import call_text, duration_text, figures, figures_text, summary
+from tinyexplore.explore.tracefile.model import Candidate, Stage, Trace
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "figures" / "texts.json"
 

@@ -9,11 +9,11 @@ import pytest
 
 from tinyexplore import Tensor, Trace, explore, nn
 from tinyexplore.explore import Explorer
-from tinyexplore.explore.model import CommandInfo
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.analysis.why.fusions import Edge
+from tinyexplore.explore.tracefile.model import CommandInfo
 from tinyexplore.explore.whatif import rescheduled
 from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave, from_json, to_json
-from tinyexplore.explore.whatif.place import WhatIfError
-from tinyexplore.explore.why.fusions import Edge
 
 
 def softmax() -> Explorer:
@@ -224,3 +224,18 @@ def test_a_small_network_computes_the_same_wherever_it_is_cut_or_joined(seed):
         assert branch.status == "done", branch.reason
         assert all(check.same for check in branch.schedule.outputs) and branch.schedule.outputs
     assert np.isfinite(view.result.numpy()).all()
+
+
+def test_a_join_that_repeats_a_reduction_counts_what_it_executes() -> None:
+    """The operations are those of the programs, so that repeated work is in the count."""
+    x, w = Tensor.rand(64, 32).realize(), Tensor.rand(32, 32).realize()
+    view = explore(lambda: (x @ w) @ w, repeat=1)
+    edge = next(one for one in view.fusion.edges() if one.mark == "cut" and one.against_join == "")
+    joined = view.fusion.join(edge)
+    change = view.fusion.compare(joined)
+    before, after = (sum(kernel.flops for kernel in side.kernels) for side in (change.before, change.after))
+    assert before == 2 * (2 * 64 * 32 * 32)
+    assert len(joined.schedule.kernels) == 1 and after > before
+    (check,) = joined.schedule.outputs
+    assert check.same and check.dtype == "float32" and check.tolerance == 1e-3
+    assert 0 <= check.difference <= check.tolerance * check.magnitude

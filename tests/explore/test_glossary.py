@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+import tinyexplore
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
 from tinyexplore.codegen.pipeline import PASSES
@@ -11,6 +15,8 @@ from tinyexplore.explore.glossary import FILES, GROUPS, TERMS, main
 from tinyexplore.explore.recording.describe import group_of
 from tinyexplore.kernel import OptOps
 from tinyexplore.uop import AxisKind, Ops
+
+PACKAGE = Path(tinyexplore.__file__).parent
 
 
 def words(group: str) -> set[str]:
@@ -35,11 +41,17 @@ def test_every_operation_axis_opt_and_pass_is_explained_and_nothing_that_is_not_
 def test_what_a_trace_shows_is_explained() -> None:
     trace = explore(lambda: (Tensor.rand(16, 8) @ Tensor.rand(8, 4)).softmax(), repeat=2).trace
     assert {stage.name for stage in trace.stages} <= words("pass")
-    large = explore(lambda: Tensor.ones(2048, 2048).contiguous().sum(), repeat=1).trace
+    large = explore(lambda: Tensor.rand(2048, 2048).contiguous().sum(), repeat=1).trace
     decided = {one.decision for stage in (*trace.stages, *large.stages) for one in stage.decisions}
     assert {"realize", "fuse", "view", "split"} <= decided <= words("decision")
     assert {name for name, _ in trace.options} <= words("option")
     assert {node.group for node in (*trace.nodes, *sample_trace().nodes)} <= words("role")
+
+
+def test_files_that_the_terms_of_compilers_name_exist() -> None:
+    files = {file for term in TERMS for file in re.findall(r"[a-z_]+/[\w/]+\.py", term.meaning)}
+    assert len(files) > 10
+    assert [file for file in sorted(files) if not (PACKAGE / file).exists()] == []
 
 
 def test_the_page_and_the_views_have_the_same_words(capsys: pytest.CaptureFixture[str]) -> None:

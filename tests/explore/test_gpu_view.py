@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from tests.backends.programs import linear, load, pointer, store
+from tests.support.pages import kept_in
 from tinyexplore import Tensor, explore
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.explore.byhand.answers import ByHandAnswers
-from tinyexplore.explore.byhand.gpu import GPUView
-from tinyexplore.explore.byhand.occupancy import live_registers, occupancy
-from tinyexplore.explore.byhand.warps import Request, Warps, loops_around
+from tinyexplore.explore.analysis.byhand.gpu import GPUView
+from tinyexplore.explore.analysis.byhand.occupancy import live_registers, occupancy
+from tinyexplore.explore.analysis.byhand.warps import Request, Warps, loops_around
+from tinyexplore.explore.notebook.requests import Answers
 from tinyexplore.target import GPUS
 from tinyexplore.uop import Ops, UOp, index_const
 from tinyexplore.util import Context
@@ -178,8 +179,8 @@ def view() -> Any:
 
 
 def test_a_product_that_is_staged_coalesces_in_vectors(view: Any) -> None:
-    found = view.gpu(0)
-    assert isinstance(found, GPUView) and view.gpu(0) is found
+    found = view.kernels[0].gpu()
+    assert isinstance(found, GPUView) and view.kernels[0].gpu() is found
     assert (found.grid, found.group, found.at) == ((4, 4), (16, 16), (2, 2))
     assert found.says == "4 × 4 groups of 16 × 16 work-items: 8 warps of 32 in each"
     by_space = {space: [one for one in found.accesses if one.space == space] for space in ("global", "shared")}
@@ -199,19 +200,18 @@ def test_a_product_that_is_staged_coalesces_in_vectors(view: Any) -> None:
 
 
 def test_a_view_reads_as_text_as_a_picture_and_as_data(view: Any) -> None:
-    found = view.gpu(0)
+    found = view.kernels[0].gpu()
     text = str(found)
     assert "segments  bytes used  banks  a warp" in text and "16 of 16" in text and "registers allow no more" in text
     assert found.svg().startswith("<svg") and "occupancy, bound by registers" in found.svg()
-    assert ByHandAnswers(view).answer({"ask": "gpu", "kernel": 0}) == found.as_data()
+    assert Answers(lambda: view.trace, view)({"ask": "gpu", "kernel": 0}) == json.loads(json.dumps(found.as_data()))
     assert json.loads(json.dumps(found.as_data()))["accesses"][0]["lanes"][:2] == list(
         found.accesses[0].shown.addresses[:2]
     )
 
 
 def test_a_page_keeps_the_warps_of_its_kernels(view: Any) -> None:
-    kept = view.to_html().split('id="kept">')[1].split("</script>")[0]
-    assert json.loads(kept)["gpus"]["0"]["says"] == view.gpu(0).says
+    assert kept_in(view.to_html())["gpus"]["0"]["says"] == view.kernels[0].gpu().says
 
 
 def test_a_gather_needs_what_it_reads() -> None:
@@ -229,14 +229,14 @@ def test_a_gather_needs_what_it_reads() -> None:
 
 def test_a_cpus_kernel_has_no_warps() -> None:
     with pytest.raises(ValueError, match='it has no work-groups; capture it with explore\\(f, target="sm_80"\\), say'):
-        explore(lambda: Tensor(np.zeros(8, np.float32)) + 1, repeat=1).gpu(0)
+        explore(lambda: Tensor(np.zeros(8, np.float32)) + 1, repeat=1).kernels[0].gpu()
 
 
 def test_registers_that_a_compiler_tells_take_the_place_of_the_estimate() -> None:
     with Context(TARGET="sm_80"):
         view = explore(lambda: Tensor(np.ones((4, 64), np.float32), device="LLVM").sum(1), repeat=1)
-    estimated, told = view.gpu(0).occupancy, view.gpu(0, registers=168).occupancy
+    estimated, told = view.kernels[0].gpu().occupancy, view.kernels[0].gpu(registers=168).occupancy
     assert estimated is not None and told is not None
     assert (estimated.known, told.known, told.registers) == (False, True, 168)
     assert told.share < estimated.share and told.limit == "registers" and "UPCAST" in told.advice
-    assert view.gpu(0).occupancy is told, "the panel, and pages made after, have it"
+    assert view.kernels[0].gpu().occupancy is told, "the panel, and pages made after, have it"

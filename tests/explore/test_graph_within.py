@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.widgets.sample_traces import sample_trace
-from tinyexplore.explore.model import Node
-from tinyexplore.explore.pictures.svg import graph_within
+from tinyexplore.explore.tracefile.model import Node
+from tinyexplore.explore.tracefile.pictures.svg import graph_within
 
 NODES = tuple(node for node in sample_trace().nodes if node.kind == "uop")
 

@@ -9,8 +9,15 @@ import pytest
 
 from tinyexplore import Tensor, cli, explore
 from tinyexplore.explore import Trace
-from tinyexplore.explore.pictures import highlight
-from tinyexplore.explore.pictures.highlight import KINDS, for_stream, lines_ansi, lines_html, style_sheet, tokens
+from tinyexplore.explore.tracefile.pictures import highlight
+from tinyexplore.explore.tracefile.pictures.highlight import (
+    KINDS,
+    for_stream,
+    lines_ansi,
+    lines_html,
+    style_sheet,
+    tokens,
+)
 from tinyexplore.util import Context
 
 

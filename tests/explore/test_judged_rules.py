@@ -7,7 +7,7 @@ import pytest
 
 from tests.explore.judged_rules import TRUE, WRONG, Judged
 from tinyexplore import explore
-from tinyexplore.explore.playground.equivalence import Verdict
+from tinyexplore.explore.whatif.playground.equivalence import Verdict
 
 MACHINE = "x86-64-v3,threads=2"  # what fires where depends on it; nothing of it has to run here
 

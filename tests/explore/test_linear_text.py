@@ -104,33 +104,33 @@ def view() -> Explorer:
 
 
 def test_an_edited_program_goes_through_rendering_and_compiling_and_is_compared(view):
-    text = view.edit_text(0, "uops")
+    text = view.kernels[0].edit_text("uops")
     lines = text.splitlines()
     number = next(number for number, line in enumerate(lines) if "MUL " in line and "float32" in line)
     line = lines[number]
     x, two = line.partition("MUL ")[2].partition(" :")[0].split(", ")
     lines[number] = line.replace(f"MUL {x}, {two}", f"ADD {x}, {x}")
-    branch = view.edit(0, "uops", "\n".join(lines) + "\n")
+    branch = view.kernels[0].edit("uops", "\n".join(lines) + "\n")
     assert branch.status == "done" and branch.edited.verdict in ("same bits", "within rounding")
     listings = {listing.language: "\n".join(listing.lines) for listing in branch.kernels[0].listings}
     assert {"uops", "llvm", "c", "asm"} <= listings.keys() and "%" in listings["uops"] and "fadd" in listings["llvm"]
-    again = view.edit(0, "c", view.edit_text(0, "c") + "// of the edited program\n")
+    again = view.kernels[0].edit("c", view.kernels[0].edit_text("c") + "// of the edited program\n")
     assert again.parent == branch.id and again.status == "done"
-    assert view.undo(0) == branch and view.undo(0).edited is None
-    three = view.edit(0, "uops", text.replace(two, two.replace("2.0", "3.0")))
+    assert view.kernels[0].undo() == branch and view.kernels[0].undo().edited is None
+    three = view.kernels[0].edit("uops", text.replace(two, two.replace("2.0", "3.0")))
     assert three.edited.verdict == "differs" and three.status == "done"
-    view.undo(0)
+    view.kernels[0].undo()
 
 
 def test_a_wrong_program_is_refused_at_its_line_and_a_wrong_index_is_caught(view):
-    text = view.edit_text(0, "uops")
+    text = view.kernels[0].edit_text("uops")
     number = next(number for number, line in enumerate(text.splitlines(), 1) if "LOAD" in line)
-    branch = view.edit(0, "uops", text.replace("LOAD", "LOOD", 1))
+    branch = view.kernels[0].edit("uops", text.replace("LOAD", "LOOD", 1))
     (found,) = branch.edited.diagnostics
     assert branch.status == "failed" and found.line == number and "LOOD" in found.text
     line = next(line for line in text.splitlines() if "INDEX data1" in line)
     far = line.partition("[")[0] + "[4000]"
-    branch = view.edit(0, "uops", text.replace(line, far, 1))
+    branch = view.kernels[0].edit("uops", text.replace(line, far, 1))
     assert branch.status == "failed" and branch.reason.startswith("it read behind the end of data1 (x)")
 
 
@@ -138,11 +138,11 @@ def test_on_the_python_device_an_endless_program_is_stopped_as_well(monkeypatch)
     monkeypatch.setattr("tinyexplore.explore.whatif.editing.asking.LIMIT_S", 1.5)
     x = Tensor.rand(8, device="PYTHON").realize()
     view = explore(lambda: x + 1, repeat=1)
-    text = view.edit_text(0, "uops")
+    text = view.kernels[0].edit_text("uops")
     assert "range(8)" in text
-    good = view.edit(0, "uops", text + "# nothing else\n")
+    good = view.kernels[0].edit("uops", text + "# nothing else\n")
     assert good.reason == "nothing was changed" or good.status == "done"
     line = next(line for line in text.splitlines() if "STORE" in line)
     slow = "  for g7 in range(1000000000):\n  " + line + "\n  end g7"
-    branch = view.edit(0, "uops", text.replace(line, slow, 1))
+    branch = view.kernels[0].edit("uops", text.replace(line, slow, 1))
     assert branch.status == "failed" and branch.reason == "it ran longer than 1.5 s and was stopped"

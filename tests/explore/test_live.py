@@ -23,18 +23,19 @@ from tinyexplore import Device, Tensor, Variable, explore
 from tinyexplore.devices import register_devices
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore import Explorer, Trace
-from tinyexplore.explore.asking import Answers
-from tinyexplore.explore.byhand.asked import Asked
-from tinyexplore.explore.codec import trace_to_bytes
-from tinyexplore.explore.live import PYODIDE_VERSION, PyodideMissing, find_pyodide, pyodide
-from tinyexplore.explore.live import precompiled as precompiled_module
-from tinyexplore.explore.live.bytecode import as_bytecode, with_bytecode
-from tinyexplore.explore.live.carried import Carried, carried_of, target_from_data, target_to_data
-from tinyexplore.explore.live.graphs import graph_from_data, graph_to_data, is_plain
-from tinyexplore.explore.live.packing import OF_NO_USE, PACKAGE, packed_engine, slim_stdlib
-from tinyexplore.explore.live.page import live_html
-from tinyexplore.explore.live.precompiled import precompiled
+from tinyexplore.explore.analysis.byhand.asked import Asked
+from tinyexplore.explore.exports.live_pages import precompiled as precompiled_module
+from tinyexplore.explore.exports.live_pages import pyodide
+from tinyexplore.explore.exports.live_pages.bytecode import as_bytecode, with_bytecode
+from tinyexplore.explore.exports.live_pages.carried import Carried, carried_of, target_from_data, target_to_data
+from tinyexplore.explore.exports.live_pages.graphs import graph_from_data, graph_to_data, is_plain
+from tinyexplore.explore.exports.live_pages.packing import OF_NO_USE, PACKAGE, packed_engine, slim_stdlib
+from tinyexplore.explore.exports.live_pages.page import live_html
+from tinyexplore.explore.exports.live_pages.precompiled import precompiled
+from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_VERSION, PyodideMissing, find_pyodide
 from tinyexplore.explore.live.serving import Serving
+from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.whatif.editing.verdict import compared, compared_one_by_one
 from tinyexplore.util import Context, private
 
@@ -110,8 +111,8 @@ def test_a_worker_answers_what_a_notebook_does(view: Explorer, served: Any) -> N
 def test_opts_are_those_of_the_captured_machine_and_uops_are_counted_not_timed(view: Explorer, served: Any) -> None:
     serving, told = served
     serving.tell(json.dumps({"do": "begin", "kernel": 0}))
-    branches = serving.explorer.branches(0)
-    native = view.branch(0)
+    branches = serving.explorer.kernels[0].branches
+    native = view.kernels[0].branch
     captured = next(branch for branch in branches if "as captured" in branch.labels)
     assert captured.kernels[0].opts == native.kernels[0].opts and captured.kernels[0].offers == native.kernels[0].offers
     assert all(branch.kernels[0].median_us is None for branch in branches)
@@ -133,15 +134,15 @@ def test_a_worker_started_anew_goes_on_from_the_branches_told(view: Explorer, se
 
 def test_a_linear_program_is_edited_and_interpreted_and_c_says_what_it_takes(view: Explorer, served: Any) -> None:
     explorer = served[0].explorer
-    text = explorer.edit_text(0, "uops")
-    same = explorer.edit(0, "uops", f"{text}# nothing else\n")
+    text = explorer.kernels[0].edit_text("uops")
+    same = explorer.kernels[0].edit("uops", f"{text}# nothing else\n")
     assert same.status == "done" and "the PYTHON device" in same.reason and same.kernels[0].median_us is None
     lines = text.splitlines()
-    wrong = explorer.edit(0, "uops", "\n".join([*lines[:5], "no such thing", *lines[5:]]))
+    wrong = explorer.kernels[0].edit("uops", "\n".join([*lines[:5], "no such thing", *lines[5:]]))
     assert wrong.status == "failed" and wrong.edited.diagnostics[0].line == 6
-    other = explorer.edit(0, "uops", text.replace("0.0:float32", "0.5:float32"))
+    other = explorer.kernels[0].edit("uops", text.replace("0.0:float32", "0.5:float32"))
     assert other.edited.verdict == "differs" and other.edited.first.found == "4.8125" and "first at" in other.reason
-    c = explorer.edit(0, "c", explorer.edit_text(0, "c") + "// more\n")
+    c = explorer.kernels[0].edit("c", explorer.kernels[0].edit_text("c") + "// more\n")
     assert c.status == "failed" and c.reason.startswith("a page has no compiler for C")
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.comparing.instructions import instructions_of
-from tinyexplore.explore.comparing.machines import Machines
+from tinyexplore.explore.analysis.comparing.instructions import instructions_of
+from tinyexplore.explore.analysis.comparing.machines import Machines
 from tinyexplore.target import UnknownTarget, machine
 
 FIVE = ["x86-64-v2", "x86-64-v3", "x86-64-v4", "neoverse-n1", "sifive-x280"]
@@ -47,7 +47,7 @@ def test_a_product_is_another_program_for_each_of_five_machines(five: Machines) 
 
 def test_it_is_shown_as_text_data_picture_and_page(five: Machines) -> None:
     text = repr(five)
-    assert "16 × 256 bit" in text and "does not run here" in text
+    assert "16 × 256 bit" in text and "no samples here" in text
     data = json.loads(json.dumps(five.to_dict()))
     assert [one["name"].partition(",")[0] for one in data["machines"]] == FIVE
     assert len(data["kernels"]) == len(five.rows) == 2

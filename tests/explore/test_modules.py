@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from types import MethodType
 
 import pytest
 
 from tinyexplore import Tensor, cli, explore, nn
-from tinyexplore.explore import Trace, capture
-from tinyexplore.explore.modules import OUTSIDE
+from tinyexplore.explore import Explorer, Trace, capture
+from tinyexplore.explore.tracefile.modules import OUTSIDE
 from tinyexplore.nn.optim import SGD
 from tinyexplore.util import Context
+
+
+def twice(method):
+    @functools.wraps(method)
+    def call(*args):
+        return method(*args) + method(*args)
+
+    return call
 
 
 class Inner:
@@ -121,3 +131,65 @@ def test_it_survives_a_file_and_prints(trace, tmp_path, capsys):
     assert [line.split()[0] for line in lines[:3]] == ["module", "step", "model:"]
     assert cli.main(["modules", path, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == trace.modules().to_dict()
+
+
+class OddlyNamed:
+    """Its methods call the receiver otherwise; the last is decorated, the property is none of a method's usual form."""
+
+    def __init__(me) -> None:
+        me.w = Tensor.ones(4, 4).contiguous().realize()
+        me.inner = Inner()
+
+    def __call__(m, x: Tensor) -> Tensor:
+        return m.decorated(m.doubled @ x)
+
+    @property
+    def doubled(this) -> Tensor:
+        return this.w + this.w
+
+    @twice
+    def decorated(module, /, x: Tensor) -> Tensor:
+        return x + module.w
+
+
+def free(m: OddlyNamed, x: Tensor) -> Tensor:
+    """Not a method: what it computes by itself is in no module."""
+    return x * m.w
+
+
+def names_of(view: Explorer) -> dict[str, str]:
+    """Operation of each computed LazyBuffer → the name of its module."""
+    trace = view.trace
+    nodes = [node for node in trace.nodes if node.kind == "lazybuffer" and node.scope is not None]
+    return {node.op: trace.scopes[node.scope].name for node in nodes}
+
+
+def test_the_receiver_is_known_by_its_position_and_not_by_its_name():
+    net, x = OddlyNamed(), Tensor.ones(4, 4).contiguous().realize()
+    names = names_of(explore(lambda: net(x), repeat=1))
+    assert {names[op] for op in ("ADD", "MUL", "SUM") if op in names} == {"net"}
+    assert names_of(explore(lambda: free(net, x), repeat=1)) == {}
+
+
+def test_a_function_bound_to_an_object_is_a_method_of_it():
+    net, x = OddlyNamed(), Tensor.ones(4, 4).contiguous().realize()
+    net.forward = MethodType(free, net)
+    assert set(names_of(explore(lambda: net.forward(x), repeat=1)).values()) == {"net"}
+
+
+def test_a_model_that_is_explored_is_called_as_its_caller_calls_it():
+    model, x = Model(), Tensor.ones(3, 4).contiguous().realize()
+    assert explore(model, x, repeat=1).trace.modules().children[0].name == "model"
+    nets = {"small": [OddlyNamed()]}
+    x = Tensor.ones(4, 4).contiguous().realize()
+    assert explore(nets["small"][0], x, repeat=1).trace.modules().children[0].name == "nets['small'][0]"
+
+    class Trainer:
+        def __init__(self) -> None:
+            self.net = OddlyNamed()
+
+        def run(self) -> Explorer:
+            return explore(self.net, x, repeat=1)
+
+    assert Trainer().run().trace.modules().children[0].name == "self.net"
+    assert explore(OddlyNamed(), x, repeat=1).trace.modules().children[0].name == "OddlyNamed"

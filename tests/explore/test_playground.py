@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tinyexplore import Tensor, Trace, explore
+from tinyexplore import Tensor, Trace, dtypes, explore
 from tinyexplore.codegen import PASSES, lower
 from tinyexplore.explore import Explorer, playground
+from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.playground import Ops, UOp, UPat, cvar, var
-from tinyexplore.explore.playground.pipeline import Disabled, Inserted, passes_with
-from tinyexplore.explore.whatif.place import WhatIfError
+from tinyexplore.explore.whatif.commands.disable_rule import DisableRule
+from tinyexplore.explore.whatif.playground.pipeline import Disabled, Inserted, passes_with
 from tinyexplore.uop import Rule
 
 x, y, a = var("x"), var("y"), cvar("a")
@@ -119,7 +120,7 @@ def test_a_firing_that_is_left_out(view: Explorer) -> None:
     step = next(number for number, one in enumerate(stage.steps, 1) if one.rule is not None)
     branch = view.playground.fork(stage.kernel, "accumulators", step)
     assert branch.status == "failed"  # a REDUCE is left, which no renderer knows
-    assert "cannot be compiled so" in branch.reason
+    assert "cannot be compiled" in branch.reason
     simplify = next(one for one in view.trace.stages if one.name == "simplify" and one.steps)
     skipped = next(
         (number, view.trace.rules[one.rule].name)
@@ -134,7 +135,7 @@ def test_a_firing_that_is_left_out(view: Explorer) -> None:
 def test_a_rule_that_is_disabled_and_one_that_nobody_knows(view: Explorer) -> None:
     branch = view.playground.disable("accumulate")
     assert branch.status == "failed"
-    assert "kernel 0 cannot be compiled so" in branch.reason
+    assert "kernel 0 cannot be compiled" in branch.reason
     with pytest.raises(WhatIfError, match="no rule 'acumulate'"):
         view.playground.disable("acumulate")
     with pytest.raises(WhatIfError, match="no pass 'linearize' has rules; those that have are: simplify"):
@@ -229,3 +230,32 @@ def test_the_trace_of_a_branch_without_a_rule_is_made_without_it(view: Explorer)
     name, branch = next((name, one) for name in sorted(names) if (one := view.playground.disable(name)).kernels)
     trace = view.branch_trace(branch)
     assert trace.kernels and name not in {rule.name for rule in trace.rules}
+
+
+PROGRAMS = {
+    "product": lambda x: (x @ x).softmax(),
+    "half": lambda x: (x.half() @ x.half()).sum(1),
+    "convolution": lambda x: x.reshape(1, 4, 16, 64).conv2d(Tensor.ones(4, 4, 3, 3)).relu(),
+    "gather": lambda x: x[Tensor([1, 2, 3])].sin().cumsum(0),
+    "ints": lambda x: (x.cast(dtypes.int32) // 3 % 5).argmax(1),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_rule_can_be_disabled_with_one_plain_sentence(name: str) -> None:
+    """Where a kernel cannot be compiled without a rule, one sentence says which kernels and which step refuses them,
+    without an error message of LLVM or of Python."""
+    x = Tensor.rand(64, 64).realize()
+    view = explore(lambda: PROGRAMS[name](x), repeat=1)
+    fired = {step.rule for stage in view.trace.stages for step in stage.steps if step.rule is not None}
+    failed = 0
+    for rule in sorted(view.trace.rules[number].name for number in fired):
+        branch = view.do(DisableRule(rule))
+        assert "\n" not in branch.reason and "Error" not in branch.reason and "%" not in branch.reason, branch.reason
+        if branch.status != "failed":
+            continue
+        failed += 1
+        assert branch.reason.startswith(f"Without {rule}, kernel"), branch.reason
+        assert branch.reason.endswith(".") and branch.reason.count("cannot be compiled: ") == 1, branch.reason
+        assert len(branch.reason) < 160, branch.reason
+    assert failed

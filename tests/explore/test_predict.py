@@ -11,7 +11,7 @@ import pytest
 
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore.explore import Explorer
-from tinyexplore.explore.predict import Stop, question
+from tinyexplore.explore.analysis.predict import Stop, question
 from tinyexplore.widgets import PredictWidget
 
 TRACE = sample_trace()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor, Trace, explore
-from tinyexplore.explore.byhand import recorded
-from tinyexplore.explore.byhand.debugger import value_text
+from tinyexplore.explore.analysis.byhand import recorded
+from tinyexplore.explore.analysis.byhand.debugger import value_text
 
 X = np.arange(64, dtype=np.float32).reshape(8, 8)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -10,16 +11,22 @@ import pytest
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer, trace_from_json, trace_to_json
-from tinyexplore.explore.ceilings import is_of_this_machine, measure_ceilings
-from tinyexplore.explore.exports.timeline import timeline
-from tinyexplore.explore.model import Ceiling, Trace
-from tinyexplore.explore.pictures.rooflines import note_words, point_words, roofline, roofline_picture
-from tinyexplore.explore.pictures.timeline_picture import tick_step, timeline_picture
+from tinyexplore.explore.analysis.machine.probes import disturbed
+from tinyexplore.explore.analysis.machine.roofs import beaten, with_ceilings
+from tinyexplore.explore.analysis.machine.table import Ceilings, ceilings
+from tinyexplore.explore.tracefile.model import Ceiling, Run, Trace
+from tinyexplore.explore.tracefile.pictures.rooflines import note_words, point_words, roofline, roofline_picture
+from tinyexplore.explore.tracefile.pictures.timeline_picture import tick_step, timeline_picture
+from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
 
-CEILINGS = (
-    Ceiling("product", "arithmetic", 100.0),
-    Ceiling("in the cache", "memory", 50.0, 20_000),
-    Ceiling("memory", "memory", 1.0),
+CEILINGS = Ceilings(
+    "CPU",
+    "target",
+    (
+        Ceiling("float32 arithmetic", "arithmetic", 100.0, 0, "float32", 1),
+        Ceiling("read L2", "memory", 50.0, 20_000, "read", 1),
+        Ceiling("read memory", "memory", 1.0, 1 << 30, "read", 1),
+    ),
 )
 
 
@@ -28,7 +35,7 @@ def words_of(picture: str) -> list[str]:
 
 
 def test_a_point_stands_where_the_figures_of_its_kernel_say() -> None:
-    trace = replace(sample_trace(), ceilings=CEILINGS)
+    trace = with_ceilings(sample_trace(), CEILINGS)
     first, second = roofline(trace).points
     kernel, run = trace.kernels[0], trace.runs[0]
     assert first.flops_per_byte == kernel.flops / kernel.bytes_moved
@@ -36,52 +43,118 @@ def test_a_point_stands_where_the_figures_of_its_kernel_say() -> None:
     # 26 752 bytes are too many for the cache, 16 384 are not
     assert (first.limit, first.attainable) == ("memory", pytest.approx(first.flops_per_byte))
     assert (second.limit, second.attainable) == ("memory", pytest.approx(50 * second.flops_per_byte))
-    assert (
-        point_words(trace, second)
-        == "kernel 1 · softmax_64_32: 0.53 GFLOP/s at 0.88 FLOP/B, 1.22 % of what memory allows"
-    )
+    assert point_words(trace, second) == "kernel 1 · softmax_64_32: 0.53 GFLOP/s at 0.88 FLOP/B, 1.22 % of L2 bandwidth"
 
 
-def test_without_measured_ceilings_the_best_kernels_are_the_ceilings() -> None:
+def test_without_ceilings_there_is_no_roof_and_no_share() -> None:
+    """The best kernel of a trace is no ceiling: others of the machine are faster."""
     trace = sample_trace()
     found = roofline(trace)
-    assert not found.measured and note_words(found) == "ceilings: the best of these kernels"
-    assert max(point.share for point in found.points) == pytest.approx(1.0)
-    assert point_words(trace, found.points[0]).endswith("100 % of the best here, by arithmetic")
+    assert not found.measured and found.peaks == {} and found.bandwidths == {}
+    assert {point.attainable for point in found.points} == {None} == {point.share for point in found.points}
+    assert point_words(trace, found.points[0]).endswith("FLOP/B")
     still = replace(trace.kernels[1], flops=0)
     idle = roofline(replace(trace, kernels=(trace.kernels[0], still)))
     assert idle.idle == (1,) and note_words(idle).endswith("1 kernel without floating-point arithmetic: 1")
+    assert ElementTree.fromstring(roofline_picture(trace)) is not None
+
+
+def rates(**of: float) -> Ceilings:
+    """Bandwidths through 1 MB and 8 MB, by access."""
+    rows = [
+        Ceiling(f"{access} {name}", "memory", rate / part, nbytes, access, 2)
+        for access, rate in of.items()
+        for name, nbytes, part in (("L2", 1 << 20, 1), ("8 MB", 8 << 20, 4))
+    ]
+    return Ceilings("CPU", "target", tuple(rows))
+
+
+def test_the_next_larger_working_set_counts_and_writes_are_interpolated_in_time() -> None:
+    known = rates(read=100.0, triad=60.0, copy=50.0, write=25.0)
+    found = [known.bandwidth(nbytes, 0.0) for nbytes in (1000, 1 << 20, 1_160_000, 1_200_000, 1 << 30)]
+    assert [one.rate for one in found if one] == [100.0, 100.0, 100.0, 25.0, 25.0]
+    shares = [known.bandwidth(1000, share) for share in (1 / 3, 0.5, 0.75, 1.0)]
+    assert [one.rate for one in shares if one] == pytest.approx([60.0, 50.0, 1 / (0.5 / 50 + 0.5 / 25), 25.0])
+
+
+def test_a_kernel_that_beats_its_roof_has_its_own_working_set_measured() -> None:
+    trace = sample_trace()
+    kernel = replace(trace.kernels[0], flops=10, bytes_moved=1 << 20, bytes_written=0, arithmetic=("float32",))
+    run = Run(0, 0, (10.0, 10.0), 10.0, 10.0, 10.0, warm=True)  # 105 GB/s
+    trace = replace(trace, kernels=(kernel,), runs=(run,))
+    assert beaten(trace, rates(read=96.0)) == []  # within 10 %
+    asked: list[list[Ceiling]] = []
+
+    def improve(known: Ceilings, wanted: list[Ceiling]) -> Ceilings:
+        asked.append(wanted)
+        return rates(read=110.0)
+
+    found = with_ceilings(trace, rates(read=90.0), improve)
+    assert [(one.what, one.holds, one.threads) for one in asked[0]] == [("read", 1 << 20, 2)]
+    assert found.roofs[0].gb_per_s == 110.0
+    assert beaten(replace(trace, runs=(replace(run, warm=False),)), rates(read=1.0)) == []  # a cold run proves nothing
+
+
+def test_rates_of_several_threads_that_do_not_scale_were_disturbed() -> None:
+    one = Ceiling("copy L1", "memory", 100.0, 1000, "copy", 1)
+    two = Ceiling("copy L1", "memory", 190.0, 2000, "copy", 2)
+    slow = replace(two, rate=110.0)
+    shared = Ceiling("copy 17 MB", "memory", 110.0, 1 << 24, "copy", 2)  # a shared level need not scale
+    assert disturbed([one, two, shared]) == [] and disturbed([one, slow, shared]) == [slow]
+
+
+def test_a_kernel_is_held_against_the_fastest_of_its_types() -> None:
+    rows = [Ceiling(what, "arithmetic", rate, 0, what, 1) for what, rate in (("float32", 9.0), ("float64", 4.0))]
+    known = Ceilings("CPU", "target", tuple(rows))
+    trace = sample_trace()
+    for types, expected in ((("float64",), 4.0), (("float64", "float32"), 9.0), ((), 9.0)):
+        one = replace(trace, kernels=(replace(trace.kernels[0], arithmetic=types),), runs=())
+        assert with_ceilings(one, known).roofs[0].gflops == expected
 
 
 def test_pictures_name_every_kernel_and_say_where_there_is_nothing_to_show() -> None:
-    trace = replace(sample_trace(), ceilings=CEILINGS)
+    trace = with_ceilings(sample_trace(), CEILINGS)
     shown = words_of(roofline_picture(trace))
-    assert {"kernel 0 · r_64_32_48", "kernel 1 · softmax_64_32", "product: 100 GFLOP/s"} <= set(shown)
-    assert "ceilings measured on this machine" in shown
+    assert {"kernel 0 · r_64_32_48", "kernel 1 · softmax_64_32", "float32 arithmetic: 100 GFLOP/s"} <= set(shown)
+    assert "ceilings measured on the machine of this trace" in shown
     nothing = replace(trace, runs=(), stages=())
     assert any("was timed" in text for text in words_of(roofline_picture(nothing)))
     assert "nothing of this trace took time" in words_of(timeline_picture(nothing))
 
 
 def test_ceilings_travel_with_the_trace_and_older_files_have_none() -> None:
-    trace = replace(sample_trace(), ceilings=CEILINGS)
-    assert trace_from_json(trace_to_json(trace)).ceilings == CEILINGS
-    older = trace_to_json(replace(trace, ceilings=())).replace(',"ceilings":[]', "")
+    trace = with_ceilings(sample_trace(), CEILINGS)
+    again = trace_from_json(trace_to_json(trace))
+    assert (again.ceilings, again.roofs) == (trace.ceilings, trace.roofs)
+    older = trace_to_json(replace(trace, ceilings=(), roofs=()))
+    older = older.replace(',"ceilings":[]', "").replace(',"roofs":[]', "")
     assert "ceilings" not in older and trace_from_json(older).ceilings == ()
 
 
-def test_ceilings_are_measured_for_the_roofline_of_this_machine_only() -> None:
+def test_ceilings_are_measured_once_kept_on_disk_and_used_for_this_machine_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    from tinyexplore.explore.analysis.machine import table
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(table, "_known", {})
+    assert ceilings(measure=False).rows == () and ceilings(measure=False).reason
+    measured = ceilings()
+    kinds = {one.kind for one in measured.rows}
+    assert kinds == {"arithmetic", "memory", "clock", "launch"} and measured.peak() and measured.peak("float64")
+    assert all(one.rate > 0 and one.samples for one in measured.rows)
+    monkeypatch.setattr(table, "_known", {})
+    monkeypatch.setattr(table, "Prober", None)  # measuring again would fail
+    assert ceilings() == measured
+    assert "clock" in str(measured) and "<table>" in measured._repr_html_()
     x = Tensor.rand(32, 32).realize()
     view = explore(lambda: (x @ x).relu())
-    assert is_of_this_machine(view.trace)
-    assert view.measure_ceilings() is view
-    kinds = [(one.name, one.kind) for one in view.trace.ceilings]
-    assert kinds[1:] == [("in the cache", "memory"), ("memory", "memory")] and kinds[0][1] == "arithmetic"
-    assert all(one.rate > 0 for one in view.trace.ceilings)
-    assert measure_ceilings() == view.trace.ceilings  # the second time from memory
+    monkeypatch.setattr("tinyexplore.explore.analysis.machine.roofs.BEATS", float("inf"))
+    assert view.measure_ceilings() is view and view.trace.ceilings == measured.rows
+    assert [roof.kernel for roof in view.trace.roofs] == [kernel.id for kernel in view.trace.kernels]
     elsewhere = Explorer(replace(sample_trace(), options=(("DEVICE", "LLVM"), ("target", "another machine"))))
     assert elsewhere.measure_ceilings().trace.ceilings == ()
-    assert measure_ceilings("PYTHON") == ()
+    assert ceilings("PYTHON").rows == () and "interprets" in ceilings("PYTHON").reason
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +176,25 @@ def test_spans_know_how_deep_they_lie_and_of_which_kernel_they_are(two: Trace) -
     assert found.end_us == max(span.started_us + span.elapsed_us for span in found.spans)
 
 
-def test_short_runs_have_an_axis_of_their_own_in_the_picture(two: Trace) -> None:
+def test_the_picture_is_of_kernel_time_and_compile_time_is_asked_for(two: Trace) -> None:
     shown = words_of(timeline_picture(two))
-    assert shown.count("device") == shown.count("memory") == 2 and "compiler" in shown
+    assert "device" in shown and "memory" in shown and "compiler" not in shown
     assert any(text.startswith("kernel ") for text in shown)
+    assert "compiler" in words_of(timeline_picture(two, compile_time=True))
     assert [tick_step(length) for length in (1.0, 6.0, 700.0)] == pytest.approx([0.2, 1.0, 200.0])
+
+
+def test_kernel_time_has_the_runs_one_after_another_and_nothing_between(two: Trace) -> None:
+    found = kernel_timeline(two)
+    runs = sorted(two.runs, key=lambda run: run.started_us)
+    assert [span.kernel for span in found.spans] == [run.kernel for run in runs]
+    at = 0.0
+    for span, run in zip(found.spans, runs, strict=True):
+        assert (span.started_us, span.elapsed_us) == (pytest.approx(at), run.median_us)
+        at += run.median_us
+    assert found.end_us == pytest.approx(at) == pytest.approx(sum(run.median_us for run in runs))
+    assert [total for _, total in found.memory] == [total for _, total in timeline(two).memory]
+    times = [time_us for time_us, _ in found.memory]
+    assert times == sorted(times) and 0 <= times[0] and times[-1] <= found.end_us * (1 + 1e-9)
+    assert all(0 <= life.started_us <= life.ended_us <= found.end_us * (1 + 1e-9) for life in found.lives)
+    assert kernel_timeline(replace(two, runs=())) == timeline(replace(two, runs=()))

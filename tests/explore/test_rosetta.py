@@ -8,9 +8,9 @@ import pytest
 
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Rosetta, RosettaError, explore
-from tinyexplore.explore.byhand.answers import ByHandAnswers
-from tinyexplore.explore.comparing.languages import LANGUAGES, wanted
-from tinyexplore.explore.comparing.rosetta import RosettaLine, aligned
+from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, wanted
+from tinyexplore.explore.analysis.comparing.rosetta import RosettaLine, aligned
+from tinyexplore.explore.notebook.requests import Answers
 
 MACHINE = "x86-64-v3,threads=2,l1=32K,l2=512K"
 
@@ -38,7 +38,7 @@ def side_by_side(rosetta: Rosetta, *targets: str) -> list[tuple[str, ...]]:
 
 
 def test_an_elementwise_kernel_on_two_gpus_and_webassembly(sum_of_two):
-    rosetta = sum_of_two.rosetta(0, ["cuda:sm_90", "metal", "wasm"])
+    rosetta = sum_of_two.kernels[0].translate(["cuda:sm_90", "metal", "wasm"])
     assert rosetta.targets == ("cuda:sm_90", "metal", "wasm")
     assert rosetta["cuda"].machine == "sm_90" and rosetta["cuda"].opts == ("LOCAL(0, 256)",)
     rows = side_by_side(rosetta, "cuda", "metal")
@@ -76,14 +76,14 @@ def test_every_load_store_and_reduction_has_a_line_in_every_language(name):
 
 def test_a_fused_multiply_add_is_a_product_and_a_sum():
     a, b = Tensor.rand(32, 32).realize(), Tensor.rand(32, 32).realize()
-    rosetta = captured(lambda: a @ b).rosetta(0, "cuda")
+    rosetta = captured(lambda: a @ b).kernels[0].translate("cuda")
     line = next(line for line in rosetta["cuda"].lines if "v2 * v3 + acc0" in line.text)
     assert [rosetta.origins[one].label for one in line.origins] == ["MUL", "REDUCE ADD"]
     assert rosetta.origins[line.row].label == "REDUCE ADD"
 
 
 def test_the_text_of_its_own_machine_is_the_captured_one(sum_of_two):
-    rosetta = sum_of_two.rosetta(0, ["c", "llvm", "llvm:neoverse-n1"])
+    rosetta = sum_of_two.kernels[0].translate(["c", "llvm", "llvm:neoverse-n1"])
     programs = {one.language: "\n".join(line.text for line in one.lines) + "\n" for one in sum_of_two.trace.programs}
     assert rosetta["c"].source == programs["c"] and rosetta["llvm"].source == programs["llvm"]
     assert rosetta["llvm"].opts == sum_of_two.trace.kernels[0].opts
@@ -91,7 +91,7 @@ def test_the_text_of_its_own_machine_is_the_captured_one(sum_of_two):
 
 
 def test_origins_are_nodes_of_the_trace(sum_of_two):
-    rosetta = sum_of_two.rosetta(0, "opencl")
+    rosetta = sum_of_two.kernels[0].translate("opencl")
     nodes = sum_of_two.trace.nodes
     assert all(one.node is not None for one in rosetta.origins)
     assert [nodes[one.node].op for one in rosetta.origins if one.group == "memory"][-3:] == ["INDEX", "LOAD", "STORE"]
@@ -121,9 +121,9 @@ def test_what_nobody_knows_is_said(target, words):
 
 
 def test_a_cell_shows_a_table_of_the_first_two(sum_of_two):
-    found = sum_of_two.rosetta(0, ["metal", "wgsl", "cuda"])._repr_mimebundle_()
+    found = sum_of_two.kernels[0].translate(["metal", "wgsl", "cuda"])._repr_mimebundle_()
     assert found["text/html"].count("<th style") == 3 + len(
-        sum_of_two.rosetta(0, ["metal", "wgsl"]).rows("metal", "wgsl")
+        sum_of_two.kernels[0].translate(["metal", "wgsl"]).rows("metal", "wgsl")
     )
     assert "Metal · metal" in found["text/html"] and "CUDA" not in found["text/html"]
     assert "WGSL · webgpu" in found["text/plain"] and "data0[v0] = v4;" in found["text/plain"]
@@ -137,7 +137,7 @@ def test_machines_say_their_language(sum_of_two):
         "cuda",
     ]
     with pytest.raises(RosettaError, match="'hip' was not asked for; there are c"):
-        sum_of_two.rosetta(0, "c")["hip"]
+        sum_of_two.kernels[0].translate("c")["hip"]
 
 
 def test_alignment_moves_no_line_and_says_where_counterparts_are():
@@ -157,10 +157,8 @@ def test_alignment_moves_no_line_and_says_where_counterparts_are():
 
 
 def test_a_view_is_answered_with_data(sum_of_two):
-    answers = ByHandAnswers(sum_of_two)
-    found = answers.answer({"ask": "rosetta", "kernel": 0, "targets": ["c", "metal"]})
+    answers = Answers(lambda: sum_of_two.trace, sum_of_two)
+    found = answers({"ask": "rosetta", "kernel": 0, "targets": ["c", "metal"]})
     assert json.loads(json.dumps(found))["translations"][1]["words"] == "Metal"
-    assert answers.answer({"ask": "rosetta", "kernel": 0, "targets": "basic"})["error"].startswith("'basic' is neither")
-    assert (
-        answers.answer({"ask": "rosetta", "kernel": 7})["error"] == "kernel 7: those of this capture that can run are 0"
-    )
+    assert answers({"ask": "rosetta", "kernel": 0, "targets": "basic"})["error"].startswith("'basic' is neither")
+    assert answers({"ask": "rosetta", "kernel": 7})["error"] == "kernel 7: those of this capture that can run are 0"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.patience import seconds
 from tinyexplore import Tensor, Variable, cli, explore
 from tinyexplore.explore import ReproducerError, reproducer
 from tinyexplore.explore.exports import script_body
@@ -31,7 +32,7 @@ runpy.run_path(script, run_name="__main__")
 
 def run_alone(script: Path, *arguments: str, without: str = "anywidget") -> str:
     command = [sys.executable, "-I", "-c", ALONE, without, str(script), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=script.parent, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=script.parent, timeout=seconds(120))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -69,7 +70,7 @@ def test_it_computes_what_numpy_does(title, function, inputs, expected, way, wit
     with Context(DEVICE="LLVM", BEAM=0, NOOPT=0):
         view = explore(function, *[Tensor(value).realize() for value in inputs], title=title, repeat=1)
     assert len(view.trace.kernels) == 1
-    view.reproducer(0, tmp_path / "kernel.py")
+    view.kernels[0].reproducer(tmp_path / "kernel.py")
     read = {f"data{number}": value for number, value in enumerate(inputs, 1)}
     found = results_of(tmp_path / "kernel.py", read, "--with", way, without=without)
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-4, atol=1e-5)
@@ -80,7 +81,7 @@ def test_threads_divide_it(tmp_path):
         x = np.ones((256, 256), np.float32)
         view = explore(lambda a: a @ a, Tensor(x).realize(), repeat=1)
     assert any(kind == "thread" for _, kind, _ in view.trace.kernels[0].axes)
-    view.reproducer(0, tmp_path / "kernel.py")
+    view.kernels[0].reproducer(tmp_path / "kernel.py")
     read = {name: x for name in ("data1",)}
     found = results_of(tmp_path / "kernel.py", read, "--threads", "2", without="anywidget")
     np.testing.assert_array_equal(found, 256.0)
@@ -91,7 +92,7 @@ def test_variables_have_the_values_of_the_capture(tmp_path):
     x = np.arange(640, dtype=np.float32).reshape(10, 64)
     with Context(DEVICE="LLVM"):
         view = explore(lambda a: (a[:rows] * 2).sum(1), Tensor(x).realize(), repeat=1)
-    script = view.reproducer(0, tmp_path / "kernel.py")
+    script = view.kernels[0].reproducer(tmp_path / "kernel.py")
     assert "\nrows = 3  # bound to it in the capture\n" in script
     found = results_of(tmp_path / "kernel.py", {"data1": x}, without="anywidget")
     np.testing.assert_allclose(found[:3], (x[:3] * 2).sum(1))
@@ -101,7 +102,7 @@ def test_variables_have_the_values_of_the_capture(tmp_path):
 def test_it_says_what_it_ran_and_how_long(tmp_path):
     with Context(DEVICE="CLANG"):
         view = explore(lambda: Tensor.ones(8).contiguous() + 1, title='a "title"', repeat=1)
-    view.reproducer(len(view.trace.kernels) - 1, tmp_path / "kernel.py")
+    view.kernels[len(view.trace.kernels) - 1].reproducer(tmp_path / "kernel.py")
     told = run_alone(tmp_path / "kernel.py", "--runs", "5").splitlines()
     assert told[0] == f"{view.trace.kernels[-1].name}, by c, 1 thread"
     assert told[1].startswith("  data0: float32[8], sum ")

@@ -14,8 +14,8 @@ import pytest
 
 from tinyexplore import Context, Tensor, capture, explore
 from tinyexplore.explore import CaptureError, line_frames, related, trace_from_json, trace_to_json, user_lines, where
+from tinyexplore.explore.notebook.session import Explorer
 from tinyexplore.explore.recording.build import build_trace
-from tinyexplore.explore.session import Explorer
 from tinyexplore.kernel import OptOps
 from tinyexplore.trace import active_recorder
 
@@ -154,13 +154,99 @@ def test_options_hold_inside_the_capture_only():
         ({"bem": 2}, "unknown option 'bem'; known: repeat, title"),
         ({"device": "NVRAM"}, "unknown device 'NVRAM'; known: LLVM, CLANG, PYTHON"),
         ({"kernels": 0}, "kernels=0: how many kernels are kept; give a whole number from 1 on"),
-        ({"repeat": 0}, "repeat=0: how often each kernel is timed; give a whole number from 1 on"),
+        ({"repeat": 0}, "repeat=0: how many samples each launch gets; give a whole number from 1 on"),
     ],
 )
 def test_a_wrong_option_is_refused_before_anything_runs(options, complaint):
     with pytest.raises(ValueError) as caught:
         explore(lambda: pytest.fail("ran"), **options)
     assert complaint in str(caught.value)
+
+
+WRONG_TYPES = [
+    {"title": 5},
+    {"title": None},
+    {"title": b"bytes"},
+    {"repeat": 2.5},
+    {"repeat": "3"},
+    {"repeat": True},
+    {"kernels": "many"},
+    {"keep_inputs": "yes"},
+    {"record_iterations": 1.0},
+    {"executor": 4},
+    {"device": 0},
+    {"device": 1.5},
+    {"beam": "2"},
+    {"noopt": None},
+    {"target": 3},
+]
+
+
+@pytest.mark.parametrize("options", WRONG_TYPES, ids=str)
+def test_an_option_of_a_wrong_type_is_refused_at_the_call(options):
+    (name,) = options
+    with pytest.raises(TypeError, match=f"(?i){name}"):
+        explore(lambda: pytest.fail("ran"), **options)
+    with pytest.raises(TypeError, match=f"(?i){name}"):
+        capture(**options)
+
+
+def test_showing_and_saving_refuse_wrong_types_at_the_call(tmp_path):
+    view = explore(lambda: Tensor([1.0, 2.0]) + 1, repeat=1)
+    for options in ({"iterations": "all"}, {"live": "yes"}, {"run_here": 2}, {"rosetta": None}, {"pyodide": 3}):
+        with pytest.raises(TypeError, match=next(iter(options))):
+            view.to_html(tmp_path / "page.html", **options)
+    with pytest.raises(ValueError, match="iterations=-1"):
+        view.to_html(iterations=-1)
+    wrong = [
+        lambda: view.to_html(5),
+        lambda: view.save(None),
+        lambda: view.show("add"),
+        lambda: view.show([0, "1"]),
+        lambda: view.open(3),
+        lambda: view.tour(["a note"]),
+        lambda: view.tour([(3, None)]),
+        lambda: view.tour([("a note", 1.5)]),
+        lambda: Explorer("trace.json"),
+        lambda: setattr(view, "selected", None),
+    ]
+    for call in wrong:
+        with pytest.raises(TypeError):
+            call()
+    assert not (tmp_path / "page.html").exists()
+    node = view.trace.nodes[0]
+    assert [one.id for one in view.show(one for one in [node]).selected] == [node.id]
+
+
+X = Tensor.ones(4, 4).contiguous().realize()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: 3,
+        lambda: None,
+        lambda: X,
+        lambda: Tensor(3.0),
+        lambda: Tensor([1, 2, 3]),
+        lambda: Tensor.full((4,), 2.0),
+        lambda: X.reshape(2, 8),
+        lambda: X.permute(1, 0)[1:3],
+        lambda: Tensor.zeros(0, 3) + 1,
+    ],
+)
+def test_where_no_kernel_ran_one_line_is_shown_and_no_views(make):
+    view = explore(make)
+    assert view.trace.kernels == ()
+    data, _ = view._repr_mimebundle_()
+    assert list(data) == ["text/plain"]
+    assert data["text/plain"].startswith("Explorer: nothing was ") and "\n" not in data["text/plain"]
+
+
+def test_tensors_that_were_only_built_show_one_line():
+    with capture() as view:
+        X + 1
+    assert list(view._repr_mimebundle_()[0]) == ["text/plain"]
 
 
 @pytest.mark.parametrize("value", [3, "text", None])
@@ -427,7 +513,7 @@ def test_the_text_of_a_session_is_equal_from_run_to_run():
 
 
 def test_every_pass_replays_to_the_graph_it_left(session):
-    from tinyexplore.explore.replay import Replay
+    from tinyexplore.explore.tracefile.replay import Replay
 
     trace = session.trace
     stages = [stage for stage in trace.stages if stage.steps]
@@ -486,8 +572,26 @@ assert view.trace.kernels and view.branch().status == "done"
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {name.removeprefix("tinyexplore.explore.") for name in ran.stdout.split()}
-    assert {"session", "recording.listen"} <= loaded
-    answering = {"kept", "model", "codec", "query", "recording.build", "recording.rows"}
-    assert not {
-        name for name in loaded if name in answering or name.startswith(("pictures.", "exports.", "whatif.commands"))
-    }
+    assert {"notebook.session", "recording.listen"} <= loaded
+    answering = {f"tracefile.{name}" for name in ("model", "codec", "query")}
+    answering |= {f"recording.{name}" for name in ("kept", "build", "rows")}
+    packages = ("tracefile.pictures.", "exports.", "whatif.commands")
+    assert not {name for name in loaded if name in answering or name.startswith(packages)}
+
+
+def test_a_capture_that_an_interrupt_kept_open_can_be_ended(monkeypatch):
+    """An interrupt at the first instruction of `__exit__` ends no `with` block of Python: the error says what does."""
+    view = capture()
+
+    def interrupted(*_error: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(view), "__exit__", interrupted)
+        with pytest.raises(KeyboardInterrupt), view:
+            (Tensor([1.0, 2.0]).realize() * 2).realize()
+    with pytest.raises(CaptureError, match=r"view\.__exit__\(None, None, None\)"):
+        _ = view.trace
+    view.__exit__(None, None, None)
+    assert len(view.trace.kernels) == 1
+    assert active_recorder() is None

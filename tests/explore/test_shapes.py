@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.asking import answer
-from tinyexplore.explore.shapes import shape
-from tinyexplore.explore.shapes.cells import MOST_CELLS, shown_box
-from tinyexplore.explore.shapes.moves import HINTS, LAWS, read_argument, suggestion
-from tinyexplore.explore.shapes.of_trace import NoShape, shape_of_node, shapes_data
+from tinyexplore.explore.analysis.shapes import shape
+from tinyexplore.explore.analysis.shapes.cells import MOST_CELLS, shown_box
+from tinyexplore.explore.analysis.shapes.moves import HINTS, LAWS, read_argument, suggestion
+from tinyexplore.explore.analysis.shapes.of_trace import NoShape, shape_of_node, shapes_data
+from tinyexplore.explore.notebook.requests import answer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker, View
 

@@ -10,10 +10,10 @@ import pytest
 from ipywidgets.widgets import widget as widgets
 
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.codec import trace_to_json
-from tinyexplore.explore.model import Trace
-from tinyexplore.explore.session import CaptureError, Explorer
-from tinyexplore.explore.shown import shown
+from tinyexplore.explore.notebook.session import CaptureError, Explorer
+from tinyexplore.explore.notebook.shown import shown
+from tinyexplore.explore.tracefile.codec import trace_to_json
+from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.util import Context, GlobalCounters
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from tinyexplore import Context, Tensor, TinyJit, explore
 from tinyexplore.device import DeviceUnavailable
-from tinyexplore.explore.byhand.asked import NotKeptError
-from tinyexplore.explore.model import KernelInfo, Trace
-from tinyexplore.explore.pictures.sheets import timing_svg
-from tinyexplore.explore.whatif.place import WhatIfError
+from tinyexplore.explore.analysis.byhand.asked import NotKeptError
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.tracefile.model import KernelInfo, Trace
+from tinyexplore.explore.tracefile.pictures.sheets import timing_svg
 from tinyexplore.renderer.gpu import DIALECTS
 from tinyexplore.target import UnknownTarget, machine
 
@@ -118,7 +118,7 @@ def test_a_gpus_kernel_is_shown_in_its_languages_and_takes_opts_of_its_own() -> 
     view.set_opts(kernel.id, "")
     assert {"NOLOCALS(0)", "GROUP(2, 8)", "GROUPTOP(2, 8)"} <= set(view.available_opts(kernel.id))
     with pytest.raises(NotKeptError, match="many work-items go through it together"):
-        view.caches(kernel.id)
+        view.kernels[kernel].caches()
     assert view.debug(kernel.id, "made up").finish().reason == "at the end"
     with pytest.raises(WhatIfError, match="no stage 'c' of kernel 0 can be edited; there are: opts, uops"):
         view.edit_text(kernel.id, "c")

@@ -69,10 +69,11 @@ def test_a_capture_says_which_core_its_kernel_uses_and_why() -> None:
     assert kernel.opts[0] == "TC(2, 16)"
     languages = {one.language for one in view.trace.programs}
     assert "cuda" in languages and languages.isdisjoint({"hip", "metal", "opencl"}), "each has cores of its own"
-    words = str(view.why_opts())
-    assert "mma_m16n8k16_f16 does 16 × 8 × 16 multiply-adds of float16 in one instruction of a warp" in words
-    assert "tile_items: not asked, use_tensor_cores had answered its question" in words
-    assert "without it: LOCAL(" in words, "on the GPU that it was captured for"
+    why = view.kernels[0].why_opts()
+    row = next(row for row in why.table().rows if row[0] == "use_tensor_cores")
+    assert "mma_m16n8k16_f16 does 16 × 8 × 16 multiply-adds of float16 in one instruction of a warp" in row[1]
+    assert why["tile_items"].choice.settled_by == "use_tensor_cores"
+    assert row[3].startswith("LOCAL("), "on the GPU that it was captured for"
     rosetta = view.rosetta()
     assert "__builtin_amdgcn_wmma" in rosetta["hip"].source and "simdgroup_multiply" in rosetta["metal"].source
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from tests.support.kernels import MACHINE
+from tests.support.pages import kept_in
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.byhand import throughput as module
-from tinyexplore.explore.byhand.throughput import (
+from tinyexplore.explore.analysis.byhand import throughput as module
+from tinyexplore.explore.analysis.byhand.ports import port_words
+from tinyexplore.explore.analysis.byhand.throughput import (
     InstructionCost,
     Throughput,
     ThroughputError,
     analyse,
+    checked,
+    loop_weights,
     measured_cycles,
     model_for,
 )
+from tinyexplore.explore.analysis.comparing.instructions import hot_loop
 from tinyexplore.uop import Axis, AxisKind, Ops
 
 needs_tool = pytest.mark.skipif(shutil.which("llvm-mca") is None, reason="llvm-mca is not installed")
@@ -58,8 +64,8 @@ def test_what_needs_no_port_is_bound_by_the_front_end():
 def test_a_captured_kernels_loop_is_analysed_with_its_measured_cycles():
     a, b = Tensor.rand(64, 64).realize(), Tensor.rand(64, 64).realize()
     view = explore(lambda: a @ b, repeat=3, target="native", threads=1)
-    found = view.throughput(0)
-    assert found.cycles > 0 and found.bound in ("ports", "front end", "dependencies")
+    found = view.kernels[0].throughput()
+    assert found.cycles > 0 and found.bound in ("ports", "front end", "dependencies", "unknown")
     assert any("fma" in one.text for one in found.instructions) and found.lines is not None
     text = str(found)
     assert f"cycles an iteration on {found.cpu} (llvm-mca " in text and found.instructions[0].text in text
@@ -79,7 +85,7 @@ def test_where_the_tool_is_missing_one_is_told_how_to_get_it(monkeypatch):
     x = Tensor.rand(64).realize()
     view = explore(lambda: x + 1, repeat=1)
     with pytest.raises(ThroughputError, match="llvm-mca is not installed; it comes with LLVM"):
-        view.throughput(0)
+        view.kernels[0].throughput()
 
 
 def test_a_cpu_that_is_not_known_has_one_in_its_place():
@@ -94,19 +100,15 @@ def test_a_cpu_that_is_not_known_has_one_in_its_place():
     assert model_for(replace(target, cpu="skylake"), known) == ("skylake", "")
 
 
-def test_measured_cycles_are_time_by_clock_by_iterations(monkeypatch):
+def test_measured_cycles_are_time_by_clock_by_iterations():
     x = Tensor.rand(64, 64).realize()
     view = explore(lambda: x.sum(0), repeat=1, noopt=1)
     uops = view.kept(0).uops
-    monkeypatch.setattr(module, "clock_mhz", lambda: 2000.0)
-    cycles, how = measured_cycles(uops, 10.0)
-    assert cycles == round(10 * 2000 / 4096, 3) and how.startswith("measured: 10 µs × 2000 MHz")
+    cycles, how = measured_cycles(uops, 10.0, clock_ghz=2.0)
+    assert cycles == round(10 * 2000 / 4096, 3) and how.startswith("measured: 10 µs × 2.00 GHz")
+    assert measured_cycles(uops, 10.0, clock_ghz=2.0, unrolled=4)[0] == pytest.approx(4 * cycles, abs=0.002)
     assert not any(node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD for node in uops)
-    monkeypatch.setattr(module, "clock_mhz", lambda: None)
-    assert measured_cycles(uops, 10.0) == (
-        None,
-        "no cycles were measured: this system does not tell the clock of its CPU",
-    )
+    assert measured_cycles(uops, 10.0)[0] is None and "clock" in measured_cycles(uops, 10.0)[1]
 
 
 FOUND = Throughput(
@@ -148,22 +150,128 @@ def test_what_was_asked_goes_with_a_page_and_a_kernel_of_threads_has_its_share_o
     view = explore(lambda: x.sum(0), repeat=1, noopt=1)
     asked = []
 
-    def found(assembly, target, uops, time_us, *, threads, kernel):
+    def found(assembly, target, uops, time_us, *, threads, kernel, clock_ghz):
         asked.append((len(assembly), len(uops), threads, kernel))
         return FOUND
 
     monkeypatch.setattr(module, "throughput", found)
     name = view.trace.kernels[0].name
-    assert '"throughputs":{}' in view.to_html() and 'data-chunk="throughput"' not in view.to_html()
-    assert view.throughput(0) is FOUND and asked[0][2:] == (1, name)
-    branch = view.set_opts(0, "UPCAST(0, 4)")
-    view.throughput(0, branch)
+    page = view.to_html()
+    assert kept_in(page)["throughputs"] == {} and 'data-chunk="throughput"' not in page
+    assert view.kernels[0].throughput() is FOUND and asked[0][2:] == (1, name)
+    branch = view.kernels[0].set_opts("UPCAST(0, 4)")
+    view.kernels[0].throughput(branch)
     assert asked[1][0] > 0 and asked[1][1] != asked[0][1]
     page = view.to_html()
-    assert '"throughputs":{"0":' in page and f'"0:{branch.id}":' in page and 'data-chunk="throughput"' in page
-    monkeypatch.setattr(module, "clock_mhz", lambda: 2000.0)
+    assert list(kept_in(page)["throughputs"]) == ["0", f"0:{branch.id}"] and 'data-chunk="throughput"' in page
     threaded = [
         node.replace(arg=Axis(0, AxisKind.THREAD)) if node.op is Ops.RANGE else node for node in view.kept(0).uops
     ]
-    cycles, how = measured_cycles(threaded, 10.0, threads=4)
+    cycles, how = measured_cycles(threaded, 10.0, threads=4, clock_ghz=2.0)
     assert cycles == round(10 * 2000 / 1024, 3) and "on each of 4 threads" in how
+
+
+@pytest.mark.parametrize(("measured", "bound"), [(4.02, "dependencies"), (8.0, "dependencies"), (8.1, "unknown")])
+def test_a_model_that_is_off_by_more_than_2x_names_no_bottleneck(measured, bound):
+    found = checked(replace(FOUND, measured_cycles=measured))
+    assert found.bound == bound
+    assert (found.reason == FOUND.reason) == (bound != "unknown")
+
+
+def test_a_model_that_takes_more_than_twice_the_measured_cycles_names_none_either():
+    found = checked(replace(FOUND, measured_cycles=1.9, bound="ports"))
+    assert found.bound == "unknown" and "memory" not in found.reason
+    assert checked(replace(FOUND, measured_cycles=None)).bound == "dependencies"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ICXPort5", "shuffle port 5"),
+        ("SKXPort0", "arithmetic port 0"),
+        ("HWPort7", "store address port 7"),
+        ("SPRPort11", "load port 11"),
+        ("SBPort23.\x00", "load and store address port"),
+        ("ICXFPDivider", "divider"),
+        ("Zn3ALU2", "integer port 2"),
+        ("Zn4FP1", "vector port 1"),
+        ("Zn2AGU0", "address unit 0"),
+        ("N1UnitL", "load port"),
+        ("A57UnitX", "vector port X"),
+        ("Zn3Load.\x01", "load port"),
+        ("N2UnitV0", "vector port 0"),
+        ("V1UnitM0", "integer multiply and divide port 0"),
+        ("Unheard5", "Unheard5"),
+    ],
+)
+def test_ports_are_named_in_words(name, words):
+    assert port_words(name) == words
+
+
+MAIN_WITH_A_RARE_PATH = """
+f:
+.LBB0_1:
+    vmovups zmm0, zmmword ptr [rdi]
+    vmulps zmm0, zmm0, zmm1
+    vptestmd k0, zmm0, zmm2
+    jne .LBB0_3
+.LBB0_2:
+    vmovups zmmword ptr [rsi], zmm0
+    add rdi, 64
+    jne .LBB0_1
+    ret
+""".strip().splitlines()
+RARE = """
+.LBB0_3:
+    vmulps zmm3, zmm3, zmm3
+    vaddps zmm3, zmm3, zmm4
+    dec rcx
+    jne .LBB0_3
+""".strip().splitlines()
+
+
+def test_a_loop_deeper_than_those_of_the_linear_program_is_a_rare_path():
+    """`sin` has a scalar fallback inside its main loop: that is not the busiest loop."""
+    lines = [*MAIN_WITH_A_RARE_PATH[:6], *RARE, *MAIN_WITH_A_RARE_PATH[6:]]
+    assert [lines[place] for place in hot_loop(lines, "x86_64", 512)] == RARE
+    body = [lines[place] for place in hot_loop(lines, "x86_64", 512, depth=1)]
+    assert body == MAIN_WITH_A_RARE_PATH[1:-1]
+
+
+def test_of_as_many_loops_as_the_linear_program_has_the_one_with_most_work_is_the_busiest():
+    first = [".LBB0_1:", "    vaddps zmm0, zmm0, zmm1", "    jne .LBB0_1"]
+    second = [".LBB0_2:", "    add eax, 1", "    jne .LBB0_2"]
+    lines = ["f:", *first, *second]
+    assert hot_loop(lines, "x86_64", 512) == [1, 2, 3]
+    assert hot_loop(lines, "x86_64", 512, 1, [10.0, 4000.0]) == [4, 5, 6]
+
+
+def test_loops_of_a_linear_program_weigh_their_steps_times_their_nodes():
+    x = Tensor.rand(64, 64).realize()
+    view = explore(lambda: x.sum(0), repeat=1, noopt=1)
+    ((depth, weight),) = loop_weights(view.kept(0).uops)
+    assert depth == 2 and weight >= 4096
+
+
+def test_the_rare_path_of_a_linear_program_is_no_loop_of_its_own():
+    x = Tensor.rand(1 << 12).realize()
+    uops = explore(lambda: x.sin(), repeat=1, target="x86-64-v3").kept(0).uops
+    assert any(node.op is Ops.RANGE and node.arg.kind is AxisKind.RARE for node in uops)
+    assert len(loop_weights(uops)) == 1
+    assert measured_cycles(uops, 10.0, clock_ghz=2.0)[0] is not None
+
+
+def test_what_a_jump_skips_together_with_a_rare_loop_is_rare_too():
+    main = [".LBB0_1:", "    vmovups zmm0, zmmword ptr [rdi]", "    jle .LBB0_4", "    mov ecx, 8"]
+    rare = [".LBB0_3:", "    imul rax, rax", "    dec ecx", "    jne .LBB0_3", "    vpinsrd xmm0, xmm0, eax, 1"]
+    rest = [".LBB0_4:", "    vmovups zmmword ptr [rsi], zmm0", "    jne .LBB0_1"]
+    lines = ["f:", *main, *rare, *rest, "    ret"]
+    assert [lines[place] for place in hot_loop(lines, "x86_64", 512, depth=1)] == [*main[:3], *rest]
+
+
+@needs_tool
+def test_the_hot_loop_of_sin_is_its_polynomial_and_not_the_rare_path():
+    x = Tensor.rand(1 << 14).realize()
+    view = explore(lambda: x.sin(), repeat=1, target="x86-64-v3")
+    texts = [one.text for one in view.kernels[0].throughput().instructions]
+    assert sum("fma" in text for text in texts) > 20 and not any("imul" in text for text in texts)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.exports.timeline import save_chrome_trace, timeline, to_chrome_trace
+from tinyexplore.explore.exports.timeline import save_chrome_trace, to_chrome_trace
+from tinyexplore.explore.tracefile.timeline import timeline
 
 
 def test_spans_nest_as_the_stages_do(tmp_path):

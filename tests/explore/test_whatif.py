@@ -12,8 +12,9 @@ from IPython.lib.pretty import pretty
 
 from tinyexplore import Tensor, Trace, explore
 from tinyexplore.explore import Explorer
-from tinyexplore.explore.figures import duration_text
-from tinyexplore.explore.model import CommandInfo
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.tracefile.figures import duration_text
+from tinyexplore.explore.tracefile.model import CommandInfo
 from tinyexplore.explore.whatif.commands import (
     COMMANDS,
     ApplyOpt,
@@ -28,7 +29,6 @@ from tinyexplore.explore.whatif.commands import (
 )
 from tinyexplore.explore.whatif.measure import Lost
 from tinyexplore.explore.whatif.nest import cache_of, touched_bytes
-from tinyexplore.explore.whatif.place import WhatIfError
 from tinyexplore.kernel import Opt, OptOps
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.target import Target
@@ -88,12 +88,12 @@ def test_what_is_no_command_is_refused_with_what_is_wrong(text, why):
 
 def test_opts_are_applied_undone_and_branched_from_and_each_is_timed(view):
     before = len(view.branches())
-    root = view.set_opts(0)
-    first = view.apply(0, "VECTOR(1, 4)")
-    second = view.apply(0, "UPCAST(0, 4)")
-    back = view.undo(0)
-    other = view.apply(0, "UNROLL(2, 4)")
-    assert back == first and view.branch(0) == other
+    root = view.kernels[0].set_opts()
+    first = view.kernels[0].apply("VECTOR(1, 4)")
+    second = view.kernels[0].apply("UPCAST(0, 4)")
+    back = view.kernels[0].undo()
+    other = view.kernels[0].apply("UNROLL(2, 4)")
+    assert back == first and view.kernels[0].branch == other
     opts = [branch.kernels[0].opts for branch in (root, first, second, other)]
     assert opts == [(), ("VECTOR(1, 4)",), ("VECTOR(1, 4)", "UPCAST(0, 4)"), ("VECTOR(1, 4)", "UNROLL(2, 4)")]
     assert [branch.parent for branch in (first, second, other)] == [root.id, first.id, first.id]
@@ -108,83 +108,83 @@ def test_opts_are_applied_undone_and_branched_from_and_each_is_timed(view):
 
 
 def test_the_root_is_the_kernel_as_it_was_captured(view):
-    root = view.branches(0)[0]
+    root = view.kernels[0].branches[0]
     assert root.command == CommandInfo("AsCaptured", (("kernel", 0),)) and root.parent is None
     assert root.labels[0] == "as captured"
     assert root.kernels[0].opts == view.trace.kernels[0].opts == ()
 
 
 def test_an_illegal_opt_is_a_branch_that_failed_with_the_obstacle_and_nobody_goes_there(view):
-    here = view.branch(0)
-    branch = view.apply(0, "UPCAST(7, 4)")
+    here = view.kernels[0].branch
+    branch = view.kernels[0].apply("UPCAST(7, 4)")
     assert branch.status == "failed" and branch.reason.startswith("no axis 7 in this kernel; it has ")
-    assert branch.kernels == () and branch.parent == here.id and view.branch(0) == here
+    assert branch.kernels == () and branch.parent == here.id and view.kernels[0].branch == here
     assert str(branch).startswith(f"branch {branch.id} · ApplyOpt(0, UPCAST(7, 4)) · no axis 7 in this kernel; it has ")
 
 
 def test_a_branch_prints_as_one_line_in_a_notebook(view):
-    view.set_opts(0)
-    branch = view.apply(0, "UPCAST(0, 4)")
+    view.kernels[0].set_opts()
+    branch = view.kernels[0].apply("UPCAST(0, 4)")
     start = f"branch {branch.id} · ApplyOpt(0, UPCAST(0, 4)) · {branch.kernels[0].name}: UPCAST(0, 4) · "
     assert pretty(branch) == str(branch) and str(branch).startswith(start) and str(branch).endswith("s")
 
 
 def test_a_branch_of_opts_that_were_set_says_them_all_and_once(view):
     opts = "UPCAST(0, 2), UPCAST(1, 2), UNROLL(2, 2), VECTOR(1, 4), UPCAST(0, 2)"
-    branch = view.set_opts(0, opts.replace(", UN", ",\n  UN"))
+    branch = view.kernels[0].set_opts(opts.replace(", UN", ",\n  UN"))
     name, time = branch.kernels[0].name, duration_text(branch.kernels[0].median_us)
     assert str(branch) == f"branch {branch.id} · opts set: {opts} · {name} · {time}"
-    wrong = view.set_opts(0, f"UPCAST(7, 4), {opts}")
+    wrong = view.kernels[0].set_opts(f"UPCAST(7, 4), {opts}")
     assert str(wrong) == f"branch {wrong.id} · opts set: UPCAST(7, 4), {opts} · {wrong.reason}"
 
 
 def test_undoing_where_nothing_was_done_is_told(view):
-    view.set_opts(0)
-    assert view.undo(0).reason == "there is nothing to undo: no opt was applied"
+    view.kernels[0].set_opts()
+    assert view.kernels[0].undo().reason == "there is nothing to undo: no opt was applied"
 
 
 def test_every_opt_that_is_offered_as_legal_can_be_applied_and_the_others_say_what_stands_against_them(view):
-    view.set_opts(0)
+    view.kernels[0].set_opts()
     kernel = view.whatif.bench(0).start(0)
-    legal = view.available_opts(0)
+    legal = view.kernels[0].available_opts()
     assert legal == tuple(map(str, kernel.available_opts()))
-    offers = view.branch(0).kernels[0].offers
+    offers = view.kernels[0].branch.kernels[0].offers
     words = {(offer.op, offer.axis): offer.obstacle for offer in offers if offer.obstacle}
     assert words["UNROLL", 0] == "the axis is global, and only reduce axes do this"
     assert {offer.op for offer in offers} == set(OptOps.__members__)
 
 
 def test_the_heuristics_choice_has_its_reasons_and_is_named(view):
-    branch = view.hand_code(0)
+    branch = view.kernels[0].use_heuristics()
     (variant,) = branch.kernels
     assert "heuristics" in branch.labels and variant.opts
     assert all(step.reason for step in variant.steps if step.applied)
-    assert view.hand_code(0).id == branch.id
+    assert view.kernels[0].use_heuristics().id == branch.id
 
 
 def test_a_kernel_captured_with_the_heuristics_opts_has_their_reasons():
     x = Tensor.rand(64, 64).realize()
     session = explore(lambda: x + 1, repeat=1)
-    branch = session.branch(0)
+    branch = session.kernels[0].branch
     assert branch.kernels[0].opts == session.trace.kernels[0].opts != ()
     assert all(step.reason for step in branch.kernels[0].steps if step.applied)
-    assert session.hand_code(0).labels == ("as captured", "heuristics")
+    assert session.kernels[0].use_heuristics().labels == ("as captured", "heuristics")
 
 
 def test_opts_that_are_none_kernels_that_are_none_and_traces_of_files_are_errors(view, tmp_path):
     with pytest.raises(WhatIfError, match="is no opt: write NAME"):
-        view.apply(0, "EXPLODE(0)")
-    with pytest.raises(WhatIfError, match="no kernel 5; this trace has kernels 0 … 0"):
-        view.apply(5, "UPCAST(0, 4)")
+        view.kernels[0].apply("EXPLODE(0)")
+    with pytest.raises(IndexError, match="kernel 5: this view has 1 kernel, numbered from 0"):
+        view.kernels[5].apply("UPCAST(0, 4)")
     view.save(tmp_path / "trace.json")
     loaded = Explorer(Trace.load(tmp_path / "trace.json"))
-    assert loaded.branches(0) == view.branches(0) and loaded.branch(0)
+    assert loaded.kernels[0].branches == view.kernels[0].branches and loaded.kernels[0].branch
     with pytest.raises(WhatIfError, match="this trace came from a file"):
-        loaded.apply(0, "UPCAST(0, 4)")
+        loaded.kernels[0].apply("UPCAST(0, 4)")
 
 
 def test_branches_are_kept_with_the_trace_and_its_laws(view, tmp_path):
-    view.set_opts(0)
+    view.kernels[0].set_opts()
     path = view.save(tmp_path / "trace.json.gz")
     trace = Trace.load(path)
     assert trace == view.trace and trace.branches == view.branches()
@@ -200,16 +200,16 @@ def test_a_trace_without_branches_loads_as_before(view, tmp_path):
 
 
 def test_commands_are_replayed_on_another_capture(view):
-    view.set_opts(0)
-    view.apply(0, "VECTOR(1, 4)")
+    view.kernels[0].set_opts()
+    view.kernels[0].apply("VECTOR(1, 4)")
     again = product()
     made = again.whatif.replay([branch for branch in view.branches() if branch.status == "done"])
     assert {branch.kernels[0].opts for branch in made} >= {(), ("VECTOR(1, 4)",)}
 
 
 def test_two_branches_are_compared_listing_by_listing(view):
-    plain = view.set_opts(0)
-    wide = view.apply(0, "VECTOR(1, 4)")
+    plain = view.kernels[0].set_opts()
+    wide = view.kernels[0].apply("VECTOR(1, 4)")
     found = view.compare_branches(plain, wide)
     (pair,) = found.kernels
     assert pair.change == "changed" and "opts" in pair.reasons
@@ -220,20 +220,20 @@ def test_two_branches_are_compared_listing_by_listing(view):
 
 def test_a_kernel_with_wrong_results_or_one_that_crashes_is_a_branch_that_failed(monkeypatch):
     session = product()
-    session.set_opts(0)
+    session.kernels[0].set_opts()
 
     def lost(*_):
         raise Lost("it crashed its worker (SIGSEGV)")
 
     monkeypatch.setattr("tinyexplore.explore.whatif.measure.measured_us", lost)
-    branch = session.apply(0, "UPCAST(0, 2)")
+    branch = session.kernels[0].apply("UPCAST(0, 2)")
     assert (branch.status, branch.reason) == ("failed", "it crashed its worker (SIGSEGV)")
-    assert branch.kernels[0].listings and session.branch(0).kernels[0].opts == ()
+    assert branch.kernels[0].listings and session.kernels[0].branch.kernels[0].opts == ()
 
 
 def test_a_kernel_for_another_machine_has_all_but_times():
     session = explore(lambda: Tensor.rand(16, 16).sum(1), target="neoverse-n1", repeat=1)
-    branch = session.set_opts(len(session.trace.kernels) - 1)
+    branch = session.kernels[len(session.trace.kernels) - 1].set_opts()
     assert branch.status == "done" and branch.reason.startswith("not timed: DeviceUnavailable: TARGET='neoverse-n1'")
     assert branch.kernels[0].times_us == () and branch.kernels[0].listings
 
@@ -274,36 +274,40 @@ def test_what_a_search_tries_are_branches_and_what_it_finds_is_whole(monkeypatch
     tries = [([VECTOR, UPCAST], 1e-6, ""), ([VECTOR], 2e-6, "given up"), ([UPCAST], math.inf, "it crashed its worker")]
     monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", fake_search(tries))
     session = product()
-    plain = session.set_opts(0)
-    found = session.search(0, 1)
-    assert "BEAM" in found.labels and found.reason == "2.00× faster" and found.kernels[0].listings
+    plain = session.kernels[0].set_opts()
+    found = session.kernels[0].search(1)
+    assert (
+        "BEAM" in found.labels
+        and found.reason.startswith("the search measured 2 µs → 1 µs")
+        and found.kernels[0].listings
+    )
     assert found.kernels[0].opts == ("VECTOR(1, 4)", "UPCAST(0, 2)")
-    light, lost = session.branches(0)[-2:]
+    light, lost = session.kernels[0].branches[-2:]
     assert (light.kernels[0].opts, light.kernels[0].median_us, light.reason) == (("VECTOR(1, 4)",), 2.0, "given up")
     assert light.parent == plain.id and not light.kernels[0].listings
     assert (lost.status, lost.reason, lost.kernels[0].times_us) == ("failed", "it crashed its worker", ())
     whole = session.whatif.whole(light)
-    assert whole.id == light.id and whole.kernels[0].listings and session.branch(0) == whole
+    assert whole.id == light.id and whole.kernels[0].listings and session.kernels[0].branch == whole
 
 
 def test_a_search_that_is_cancelled_keeps_what_it_tried(monkeypatch):
     monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", fake_search([([VECTOR], 1e-6, "")] * 2))
     session = product()
-    session.set_opts(0)
+    session.kernels[0].set_opts()
     session.whatif.on_change = lambda branch: session.whatif.cancel()
-    branch = session.search(0, 1)
+    branch = session.kernels[0].search(1)
     assert (branch.status, branch.reason) == ("failed", "cancelled after 1 were tried; they stay")
-    assert session.branches(0)[-2].kernels[0].opts == ("VECTOR(1, 4)",)
+    assert session.kernels[0].branches[-2].kernels[0].opts == ("VECTOR(1, 4)",)
 
 
 def test_while_a_command_is_carried_out_another_thread_is_told_so(monkeypatch):
     session = product()
-    session.set_opts(0)
+    session.kernels[0].set_opts()
     complaints = []
 
     def ask(_):
         try:
-            session.undo(0)
+            session.kernels[0].undo()
         except WhatIfError as error:
             complaints.append(str(error))
 
@@ -313,7 +317,7 @@ def test_while_a_command_is_carried_out_another_thread_is_told_so(monkeypatch):
         thread.join()
 
     session.whatif.on_change = on_change
-    session.apply(0, "VECTOR(1, 4)")
+    session.kernels[0].apply("VECTOR(1, 4)")
     assert complaints == ["another command is being carried out; view.whatif.cancel() ends a search"]
 
 
@@ -321,7 +325,7 @@ def test_while_a_command_is_carried_out_another_thread_is_told_so(monkeypatch):
 
 
 def test_the_nest_of_a_product_says_what_each_loop_reads_again(view):
-    nest = view.set_opts(0).kernels[0].nest
+    nest = view.kernels[0].set_opts().kernels[0].nest
     assert [(line.depth, line.text, line.kind) for line in nest] == [
         (0, "for g0 in range(32)", "global"),
         (1, "for g1 in range(64)", "global"),
@@ -339,9 +343,9 @@ def test_the_nest_of_a_product_says_what_each_loop_reads_again(view):
 
 
 def test_a_tile_stands_inside_the_loop_that_reduces(view):
-    view.set_opts(0)
-    view.apply(0, "VECTOR(1, 4)")
-    nest = view.apply(0, "UPCAST(0, 4)").kernels[0].nest
+    view.kernels[0].set_opts()
+    view.kernels[0].apply("VECTOR(1, 4)")
+    nest = view.kernels[0].apply("UPCAST(0, 4)").kernels[0].nest
     loops = [line.kind for line in nest if line.axis is not None]
     assert loops == ["global", "global", "reduce", "upcast", "vector", "upcast", "vector"]
 

@@ -12,9 +12,10 @@ from tinyexplore import Tensor
 from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore import Explorer, Trace, capture, could_fire, explore, why_not
-from tinyexplore.explore.why.matching import matched
-from tinyexplore.explore.why.remade import CannotRemake, Remade
-from tinyexplore.explore.why.rules import Explainer, context_of, settings_of, tables
+from tinyexplore.explore.analysis.why.matching import matched
+from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
+from tinyexplore.explore.analysis.why.rules import Explainer, context_of, settings_of, tables
+from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.uop import Axis, AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, law, rule, var
 from tinyexplore.util import Context
 
@@ -182,7 +183,8 @@ def test_explained_as_firing_is_firing_on_every_node_of_the_golden_traces(name: 
         trace = session.trace
         remade = Remade(trace)
         known = {node.id: remade.uop(node.id) for node in trace.nodes if node.kind == "uop"}
-        assert all(uop.digest.startswith(trace.nodes[node].digest) for node, uop in known.items())
+        digests = UopDigests()
+        assert all(digests.of(uop) == trace.nodes[node].digest for node, uop in known.items())
         asked: set[tuple[str, UOp]] = set()
         fired = 0
         for stage in trace.stages:

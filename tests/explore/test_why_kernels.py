@@ -6,9 +6,9 @@ import pytest
 
 from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore, why_kernels
-from tinyexplore.explore.asking import answer
-from tinyexplore.explore.model import Compared, Decision
-from tinyexplore.explore.why.fusions import Fusions, compared_text
+from tinyexplore.explore.analysis.why.fusions import Fusions, compared_text
+from tinyexplore.explore.notebook.requests import answer
+from tinyexplore.explore.tracefile.model import Compared, Decision
 from tinyexplore.schedule.fusion import COMPUTED, REPEAT_LIGHT, REPEAT_REDUCE
 
 
@@ -49,7 +49,8 @@ def test_two_products_are_two_kernels_and_the_edge_between_them_is_cut(view: Exp
     (cut,) = [edge for edge in found.edges if edge.mark == "cut"]
     assert view.trace.nodes[cut.src].op == "MAX" and cut.kernels == (0,) and 1 in cut.into
     assert "two kernels: " in found.text and found.text.endswith(f"goes through memory: {cut.reason}")
-    assert f"{cut.src} → {cut.dst} cut: realize: {cut.reason}" in str(found) and "256, over 4" in str(found)
+    row = next(row for row in found.table().rows if row[1] == "cut")
+    assert row[0] == f"{cut.src} → {cut.dst}" and row[2] == f"realize: {cut.reason}" and "256, over 4" in row[3]
     back = view.why_kernels(second, first)
     assert back.edges == found.edges
 

@@ -24,6 +24,7 @@ import numpy as np
 from tests.backends.programs import GPUS, WORK_ITEMS
 from tests.support.interrupts import Interrupted
 from tinyexplore import Context, Tensor, TinyJit, Variable, nn
+from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import active_capture
 from tinyexplore.nn.state import get_parameters
 from tinyexplore.tensor import changes
@@ -346,8 +347,19 @@ SCENES: dict[str, Callable[[], Scene]] = {
 
 def missing(name: str) -> str:
     """Why a scene cannot be tried on this machine; "" where it can."""
+    if name == "in place, WASM":
+        return _unavailable("WASM")
     device = GPU_SCENES.get(name)
     return "" if device is None or device in GPUS else f"{name}: no driver for {device} on this machine"
+
+
+def _unavailable(device: str) -> str:
+    """Why `device` does not open; "" where it does."""
+    try:
+        Device[device]
+    except DeviceUnavailable as error:
+        return f"{device}: {error}"
+    return ""
 
 
 def alike(found: Arrays, wanted: Arrays) -> bool:

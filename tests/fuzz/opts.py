@@ -28,12 +28,12 @@ from tests.reference import buffer_array, evaluate, to_buffer
 from tinyexplore.device import Buffer, Device
 from tinyexplore.device.allocator import Memory
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.execute.threads import run_divided
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.schedule import ScheduleItem
 from tinyexplore.uop import AxisKind
 from tinyexplore.util import Context
 

@@ -22,11 +22,11 @@ from tests.fuzz.programs import PROGRAMS
 from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.explore.byhand.debugger import Debugger
-from tinyexplore.explore.byhand.stepping import SteppingProgram, element_view
-from tinyexplore.explore.kept import buffer_types
+from tinyexplore.engine import create_schedule
+from tinyexplore.explore.analysis.byhand.debugger import Debugger
+from tinyexplore.explore.analysis.byhand.stepping import SteppingProgram, element_view
+from tinyexplore.explore.recording.kept import buffer_types
 from tinyexplore.kernel import Kernel
-from tinyexplore.schedule import create_schedule
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Group, Ops, UOp, index_const
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 
+import numpy as np
 import pytest
 
+from tests.fuzz import interrupts
 from tests.fuzz.interrupts import SCENES, Pair, Search, left_behind, missing
-from tests.support.interrupts import Interrupter
+from tests.support.interrupts import Interrupted, Interrupter
+from tinyexplore import Tensor
+from tinyexplore.device import DeviceUnavailable
+from tinyexplore.explore import Explorer, capture, explore
+from tinyexplore.explore.recording.listen import CaptureRecorder
+from tinyexplore.explore.recording.turns import in_turn
+from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_to_bytes
+from tinyexplore.trace import StageEnded
 
 MOST = {
     "capture": 6,
@@ -66,3 +76,92 @@ def test_a_search_that_was_interrupted_leaves_nothing_and_is_done_again(place: i
     assert found.tolist() in ([0.0] * 64, [sum_of_ones] * 64)
     scene.call()
     assert scene.state()[0].tolist() == (found + sum_of_ones).tolist()
+
+
+# *** captures ***
+
+
+def product() -> Tensor:
+    x = Tensor(np.arange(64, dtype=np.float32).reshape(8, 8))
+    return (x @ x).relu().sum(1)
+
+
+class Captured:
+    """Captures of `product()`; `session` is the last one, also when an interrupt stopped it."""
+
+    def __init__(self) -> None:
+        self.session: Explorer | None = None
+
+    def call(self) -> None:
+        self.session = None
+        try:
+            self.session = explore(product, repeat=2)
+        except Interrupted as error:
+            self.session = getattr(error, "explorer", None)
+            raise
+
+
+def test_an_interrupted_capture_keeps_a_trace_that_can_be_saved() -> None:
+    captured, interrupter = Captured(), Interrupter()
+    captured.call()
+    count = min(interrupter.count(captured.call) for _ in range(2))
+    near_the_ends = [*range(1, 40, 6), *range(count - 900, count, 45)]
+    interrupted = 0
+    for place in [*near_the_ends, *Random(5).sample(range(1, count), 30)]:
+        interrupted += interrupter.run(captured.call, place)
+        assert (left_behind(), interrupter.lost) == ([], []), place
+        if captured.session is not None:  # else it was interrupted before there was a session
+            trace = captured.session.trace
+            assert trace_from_bytes(trace_to_bytes(trace)) == trace, place
+            assert not trace.messages or "Interrupted" in trace.messages[0].text, place
+    assert interrupted > 45
+    captured.call()
+    assert captured.session is not None
+    assert captured.session.result.numpy().tolist() == product().numpy().tolist()
+    assert len(captured.session.trace.kernels) == 1
+
+
+def test_a_recorder_loses_an_event_whole_or_not_at_all() -> None:
+    interrupter, event = Interrupter(), StageEnded("kernel", None, 0.0)
+    count = interrupter.count(partial(CaptureRecorder().record, event))
+    assert count > 4
+    for place in range(1, count + 1):
+        recorder = CaptureRecorder()
+        assert interrupter.run(partial(recorder.record, event), place)
+        recorder.record(event)
+        assert [entry[0] for entry in in_turn(recorder)] in ([event], [event, event])
+
+
+def test_a_capture_goes_on_after_an_interrupt_that_the_user_catches() -> None:
+    interrupter = Interrupter()
+    for place in range(1, interrupter.count(product), 50):
+        with capture() as session:
+            assert interrupter.run(product, place)
+            result = product().numpy()
+        assert result.tolist() == product().numpy().tolist()
+        assert len(session.trace.kernels) == 1
+        assert trace_from_bytes(trace_to_bytes(session.trace)) == session.trace
+
+
+def test_an_interrupt_while_views_are_made_leaves_none_half_made() -> None:
+    interrupter = Interrupter()
+    whole = explore(product, repeat=1).trace
+    places = interrupter.count(lambda: Explorer(whole).widget)
+    for place in Random(6).sample(range(1, places), 15):
+        shows = Explorer(whole)
+        interrupter.run(lambda shows=shows: shows.widget, place)  # type: ignore[misc]
+        widget = shows.widget
+        assert widget.payload == trace_to_bytes(whole)
+        assert widget is shows.widget
+        shows.close()
+    assert interrupter.lost == []
+
+
+def test_scenes_of_devices_that_do_not_open_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(dict[str, object]):
+        def __missing__(self, name: str) -> object:
+            raise DeviceUnavailable(f"{name} does not open here")
+
+    monkeypatch.setattr(interrupts, "Device", Closed())
+    assert missing("in place, WASM") == "WASM: WASM does not open here"
+    assert missing("in place") == ""

@@ -18,9 +18,9 @@ from tests.support.kernels import kernel_of
 from tinyexplore import Tensor
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
 from tinyexplore.kernel.transforms import split
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 SEQUENCES = {"LLVM": 240, "CLANG": 30}

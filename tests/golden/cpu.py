@@ -13,9 +13,9 @@ from tests.golden.record import Sections
 from tests.golden.texts import main
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
-from tinyexplore.explore.comparing.languages import renderer_of
+from tinyexplore.engine import create_schedule
+from tinyexplore.explore.analysis.comparing.languages import renderer_of
 from tinyexplore.kernel import Kernel, hand_coded
-from tinyexplore.schedule import create_schedule
 from tinyexplore.util import Context
 
 LEVEL = "x86-64-v3,threads=4,l1=32K,l2=512K"

@@ -16,11 +16,11 @@ from tests.golden.texts import main
 from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.gpu import LANGUAGES
 from tinyexplore.renderer.llvm.gpu import GPUIRRenderer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.target import GPUS
 from tinyexplore.util import Context
 

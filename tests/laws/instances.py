@@ -124,7 +124,9 @@ class Instances:
         return UOp.const(dtype, self.value(dtype))
 
     def leaf(self, dtype: DType) -> UOp:
-        """A variable with bounds, a loop variable, or, for scalar indices, a sum of products of these."""
+        """A variable with bounds or a loop variable, also in every lane; for scalar indices a sum of products too."""
+        if dtype.count > 1 and dtype.scalar is dtypes.index and self.random.random() < 0.5:
+            return self._variable(dtypes.index).broadcast(dtype.count)
         if dtype is dtypes.index and self.random.random() < 0.5:
             terms = [self._variable(dtype) * self.random.choice((1, 2, 3, 4, 6, 12, -1, -4)) for _ in range(2)]
             return terms[0] + terms[1] + self.random.choice((0, 1, 5, 24))

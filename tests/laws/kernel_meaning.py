@@ -19,7 +19,7 @@ Memory = Mapping[Any, list[Any]]
 
 def run_kernel(sink: UOp, memory: Memory, *, lanes: bool) -> None:
     """Every store of `sink`, at every point of its loops. lanes: VECTOR axes are vectors already."""
-    machine = _Machine(memory, lanes)
+    machine = Machine(memory, lanes)
     machine.assigns = {assign.src[0]: assign for assign in sink.find(Ops.ASSIGN)}
     for store in sink.src:
         stores = store.src if store.op is Ops.SINK else (store,)
@@ -27,7 +27,7 @@ def run_kernel(sink: UOp, memory: Memory, *, lanes: bool) -> None:
             machine.store(one)
 
 
-class _Machine:
+class Machine:
     def __init__(self, memory: Memory, lanes: bool) -> None:
         self.memory = memory
         self.lanes = lanes
@@ -163,6 +163,8 @@ class _Machine:
                 return held[register]
             case Ops.VECTORIZE:
                 return tuple(known[src][0] for src in node.src)
+            case Ops.WMMA:  # any product that is added to the last source
+                return _lane_by_lane(Ops.MULACC, node, [known[src] for src in node.src])
             case Ops.GEP:
                 vector, *axis = (known[src] for src in node.src)
                 return (vector[axis[0][0] if axis else node.arg],)
@@ -199,4 +201,4 @@ def _lane_by_lane(op: Ops, node: UOp, sources: list[Lanes]) -> Lanes:
     return tuple(evaluate(op, dtype, *lane, src_dtypes=kinds) for lane in zip(*wide, strict=True))
 
 
-__all__ = ["run_kernel"]
+__all__ = ["Machine", "run_kernel"]

@@ -19,9 +19,10 @@ from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.codegen.pipeline import nodes_of
 from tinyexplore.codegen.rewrites.vectorize import VECTORIZE_VALUES
 from tinyexplore.dtype import dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import Target
 from tinyexplore.trace import Recorder, Rewrote, Transformed, recording
 from tinyexplore.uop import AxisKind, Ops, PatternMatcher, UOp, graph_rewrite

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.lab import LabPage
+from tests.support.patience import milliseconds
 
 NOTEBOOK = "05_fusion_board.ipynb"
 
@@ -16,14 +17,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 def test_a_reader_cuts_an_attention_and_goes_back_by_clicking(lab: LabPage, screenshots: Path) -> None:
     assert lab.raised() == []
     board = lab.page.locator(".tinyexplore:has(.fusion)").first
-    board.wait_for(timeout=30e3)
+    board.wait_for(timeout=milliseconds(30))
     board.scroll_into_view_if_needed()
     exp = lab.python('next(node.id for node in nodes if node.op == "EXP")')
     board.locator(f'.fusion-edge[data-edge^="{exp}-"]').first.click()
     board.locator(".fusion-tools button", has_text="Cut").click()
     cut = f"{exp} in view.fusion.branch().schedule.cut"
     assert lab.await_python(cut, "True", timeout_s=30) == "True"
-    board.locator(".tuner-row[aria-selected=true]", has_text=f"cut EXP #{exp}").wait_for(timeout=30e3)
+    board.locator(".tuner-row[aria-selected=true]", has_text=f"cut EXP #{exp}").wait_for(timeout=milliseconds(30))
     lab.page.screenshot(path=screenshots / "fusion_board.png")
     board.locator(".tuner-bar button", has_text="Undo").click()
     assert lab.await_python(cut, "False") == "False"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.lab import LabPage
+from tests.support.patience import milliseconds
 
 NOTEBOOK = "03_guess_first.ipynb"
 
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 def test_every_cell_runs_and_the_tour_leads_through_the_view(lab: LabPage, screenshots: Path) -> None:
     assert lab.raised() == []
     tour = lab.page.locator(".tinyexplore:has(.tour)").first
-    tour.wait_for(timeout=30e3)
+    tour.wait_for(timeout=milliseconds(30))
     tour.scroll_into_view_if_needed()
     notes = [tour.locator(".note-text").inner_text()]
     lab.page.screenshot(path=screenshots / "guess_first_tour.png")
@@ -37,7 +38,7 @@ def test_the_views_come_once_the_question_is_answered(lab: LabPage, screenshots:
     right = lab.python("len(product.trace.kernels)")
     lab.page.screenshot(path=screenshots / "guess_first_question.png")
     output.locator(".choice", has_text=right).first.click()
-    explorers.first.wait_for(timeout=10e3)
+    explorers.first.wait_for(timeout=milliseconds(10))
     assert output.locator(".reveal").inner_text().startswith(f"Right. It is {right}, for ")
     lab.use_theme("JupyterLab Dark")
     lab.page.screenshot(path=screenshots / "guess_first_answered_dark.png")

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.lab import LabPage
 from tests.support.panels import open_panel
+from tests.support.patience import milliseconds
 
 NOTEBOOK = "07_hunt_a_nan.ipynb"
 
@@ -18,27 +19,27 @@ pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 def test_a_reader_finds_the_infinity_and_steps_back_from_it(lab: LabPage, screenshots: Path) -> None:
     assert lab.raised() == []
     panel = lab.page.locator(".tinyexplore .debugger").first
-    panel.locator(".program").wait_for(timeout=60e3)
+    panel.locator(".program").wait_for(timeout=milliseconds(60))
     panel.scroll_into_view_if_needed()
     condition = panel.get_by_label("Condition to run until")
     condition.fill("load data1[93]")
     condition.press("Enter")
-    panel.locator(".element.loaded[title='data1[93]']").wait_for(timeout=30e3)
+    panel.locator(".element.loaded[title='data1[93]']").wait_for(timeout=milliseconds(30))
     assert panel.locator(".uop[aria-current] .value").inner_text() == "95"
     condition.fill("inf")
     condition.press("Enter")
-    panel.locator(".uop[aria-current] .value", has_text="inf").wait_for(timeout=30e3)
+    panel.locator(".uop[aria-current] .value", has_text="inf").wait_for(timeout=milliseconds(30))
     counters = panel.locator(".counter:not(.out) input")
     assert [one.input_value() for one in counters.all()] == ["11", "5"]
     lab.page.screenshot(path=screenshots / "hunt_a_nan.png")
     panel.locator("button[title^='One step back']").click()
-    panel.locator(".where", has_text="back").wait_for(timeout=30e3)
+    panel.locator(".where", has_text="back").wait_for(timeout=milliseconds(30))
     counters.first.fill("2")
     counters.first.press("Enter")
-    panel.locator(".where", has_text="=2").wait_for(timeout=30e3)
+    panel.locator(".where", has_text="=2").wait_for(timeout=milliseconds(30))
     condition.fill("nan")
     condition.press("Enter")
-    panel.locator(".uop[aria-current] .value", has_text="nan").wait_for(timeout=30e3)
+    panel.locator(".uop[aria-current] .value", has_text="nan").wait_for(timeout=milliseconds(30))
     lab.use_theme("JupyterLab Dark")
     lab.page.screenshot(path=screenshots / "hunt_a_nan_dark.png")
     lab.use_theme("JupyterLab Light")
@@ -51,12 +52,12 @@ def test_a_colleague_without_python_steps_to_it_in_the_page(lab: LabPage, browse
     tab = context.new_page()
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto(Path(path).as_uri())
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
     open_panel(tab, "debugger")
     tab.wait_for_selector(".debugger .program")
     tab.fill(".debugger .until input", "inf")
     tab.keyboard.press("Enter")
-    tab.locator(".debugger .uop[aria-current] .value", has_text="inf").wait_for(timeout=10e3)
+    tab.locator(".debugger .uop[aria-current] .value", has_text="inf").wait_for(timeout=milliseconds(10))
     fields = tab.locator(".debugger .counter:not(.out) input").all()
     assert [one.input_value() for one in fields] == ["11", "5"]
     context.close()

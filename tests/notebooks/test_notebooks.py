@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.models import need_models
+from tests.support.patience import seconds
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
@@ -33,7 +34,7 @@ def test_runs_and_prints_what_is_committed(notebook: Path, tmp_path: Path) -> No
     command += ["-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(tmp_path), "--color=no", "-q"]
     command += ["--nbval-sanitize-with", str(tmp_path / "sanitize.cfg"), str(notebook)]
     environment = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1500)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=seconds(1500))
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.lab import LabPage
+from tests.support.patience import milliseconds
 
 NOTEBOOK = "00_quickstart.ipynb"
 
@@ -28,7 +29,7 @@ def lab(lab: LabPage) -> LabPage:
 def explorer(lab: LabPage) -> Any:
     """The first explorer of the notebook, drawn, in sight and with nothing selected."""
     first = lab.page.locator(".jp-OutputArea-output .tinyexplore:not(.asks)").first
-    first.wait_for(timeout=30e3)
+    first.wait_for(timeout=milliseconds(30))
     first.scroll_into_view_if_needed()
     lab.page.keyboard.press("Escape")
     return first
@@ -45,13 +46,13 @@ def test_nothing_comes_from_elsewhere(lab: LabPage) -> None:
 def test_a_line_of_python_lights_its_nodes_and_instructions(lab: LabPage, explorer: Any) -> None:
     explorer.locator("[data-pane=a] .line.linked", has_text="softmax").first.click()
     for lit in ("[data-pane=a] .line.sel", "[data-pane=c] .line.rel", ".graph .box.sel"):
-        explorer.locator(lit).first.wait_for(timeout=5e3)
+        explorer.locator(lit).first.wait_for(timeout=milliseconds(5))
 
 
 def test_an_instruction_leads_back_to_its_line(lab: LabPage, explorer: Any) -> None:
     explorer.locator("[data-pane=c] .line.linked").last.click()
     lit = explorer.locator("[data-pane=a] .line.rel")
-    lit.first.wait_for(timeout=5e3)
+    lit.first.wait_for(timeout=milliseconds(5))
     assert "softmax" in lit.first.inner_text()
 
 
@@ -61,7 +62,7 @@ def test_what_is_clicked_is_there_in_python_and_the_reverse(lab: LabPage, explor
     assert lab.await_python(selected, kinds) == kinds
     lab.python("view.show(view.where(op='REDUCE_AXIS'))")
     explorer.get_by_role("button", name=re.compile("LazyBuffers")).first.click()
-    explorer.locator(".graph .box.sel").nth(2).wait_for(timeout=5e3)
+    explorer.locator(".graph .box.sel").nth(2).wait_for(timeout=milliseconds(5))
     assert explorer.locator(".graph .box.sel").count() == 3
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.lab import LabPage
+from tests.support.patience import milliseconds
 
 NOTEBOOK = "08_teach_a_rewrite.ipynb"
 
@@ -21,7 +22,7 @@ def test_the_views_come_once_the_class_has_guessed(lab: LabPage, screenshots: Pa
     assert output.locator(".tinyexplore:not(.asks)").count() == 0
     right = int(lab.python("question.answer"))
     output.locator(".choice").nth(right).click()
-    output.locator(".tinyexplore:not(.asks)").first.wait_for(timeout=20e3)
+    output.locator(".tinyexplore:not(.asks)").first.wait_for(timeout=milliseconds(20))
     assert output.locator(".reveal").inner_text().startswith("Right.")
     assert lab.await_python("asked.is_right", "True") == "True"
     lab.page.screenshot(path=screenshots / "teach_question.png")
@@ -30,16 +31,16 @@ def test_the_views_come_once_the_class_has_guessed(lab: LabPage, screenshots: Pa
 def test_a_pupil_points_and_moves_the_tensor(lab: LabPage, screenshots: Path) -> None:
     lab.python("view.show(turned)")  # whoever has guessed has been led elsewhere
     shape = lab.page.locator(".tinyexplore.part-shape .shape").first
-    shape.locator(".grid .place").first.wait_for(timeout=30e3)
+    shape.locator(".grid .place").first.wait_for(timeout=milliseconds(30))
     shape.scroll_into_view_if_needed()
-    shape.locator(".way", has_text="72×64").wait_for(timeout=20e3)
+    shape.locator(".way", has_text="72×64").wait_for(timeout=milliseconds(20))
     elements = shape.locator("figure").first
     elements.locator(".place").nth(1).hover()
-    shape.locator(".said", has_text="[0, 1] lies at 72").wait_for(timeout=10e3)
+    shape.locator(".said", has_text="[0, 1] lies at 72").wait_for(timeout=milliseconds(10))
     shape.locator(".moves button", has_text="flip").click()
     shape.locator(".moves input").fill("0")
     shape.locator(".moves button", has_text="Apply").click()
-    shape.locator(".way .own", has_text="flip 0").wait_for(timeout=20e3)
+    shape.locator(".way .own", has_text="flip 0").wait_for(timeout=milliseconds(20))
     assert elements.locator(".place").first.inner_text() == "71"
     lab.page.screenshot(path=screenshots / "teach_shape.png")
     lab.use_theme("JupyterLab Dark")

@@ -72,8 +72,8 @@ NUMBERS: tuple[float, ...] = (
 def number(p: Program, x: Value) -> Value | None:
     """Arithmetic with a number of Python's, one that the tensor's type does not hold as well.
 
-    Floats round it to their type; ints of a tensor wrap it, but where they are compared or divided; a fraction turns
-    ints into float32.
+    Floats round it to their type; ints that cannot hold it are compared and divided only; a fraction turns ints into
+    float32.
     """
     number = p.random.choice(NUMBERS)
     if x.kind == "bool" or not x.is_exact:
@@ -81,6 +81,9 @@ def number(p: Program, x: Value) -> Value | None:
     name = p.random.choice(("add", "sub", "mul", "div", "less", "equal", "copysign", "where"))
     becomes_float = not x.is_float and (isinstance(number, float) or name in ("div", "copysign"))
     kind: Any = np.dtype("float32") if becomes_float else x.x.dtype
+    if not becomes_float and not x.is_float and name not in ("less", "equal"):
+        if not np.iinfo(kind).min <= number <= np.iinfo(kind).max:
+            return None  # an error
     if becomes_float and x.x.size and np.abs(x.x.astype(np.float64)).max() > 2048:
         return None  # ints that float32 would have to round
     a = x.x.astype(kind)

@@ -381,8 +381,16 @@ def index(p: Program, x: Value) -> Value | None:
         items.append(p.random.choice(choices))
         if p.random.random() < 0.1:
             items.append(None)
-    key = tuple(items)
-    return Value(x.t[key], x.x[key], x.rough)
+    return Value(x.t[tuple(items)], _indexed(x.x, items), x.rough)
+
+
+def _indexed(x: Array, items: list[Any]) -> Array:
+    """x[items] by PyTorch's rule: an int takes its axis away first. NumPy counts an int beside a list as a list, and
+    moves the axis of both to the front where something stands between them."""
+    numbers = tuple([item if isinstance(item, int) else slice(None) for item in items if item is not None])
+    others = tuple([item for item in items if not isinstance(item, int)])
+    found: Array = x[numbers][others]
+    return found
 
 
 @step

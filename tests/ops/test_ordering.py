@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -71,6 +72,20 @@ def long_arrays(draw: st.DrawFn, longest: int) -> np.ndarray:
     shape = draw(st.lists(st.integers(0, 3), max_size=2))
     shape.insert(draw(st.integers(0, len(shape))), draw(st.integers(0, longest)))
     return tied_array(shape, draw(st.sampled_from(SORTABLE)), draw(st.integers(0, 99)))
+
+
+@pytest.mark.parametrize("device", ["LLVM", "PYTHON"])
+def test_places_of_windows_are_those_of_numpy(device: str) -> None:
+    """The loop over overlapping windows is split. Two of its parts read consecutive elements, and the place needs
+    both."""
+    x = np.random.default_rng(5).integers(0, 4, (15, 2)).astype(np.int32)
+    windows = np.lib.stride_tricks.sliding_window_view(x, 3, 0)[::2]
+    for order in permutations(range(3)):
+        flat = windows.transpose(order).reshape(-1)
+        tensor = Tensor(x, device=device).unfold(0, 3, 2).permute(order).reshape(-1)
+        np.testing.assert_array_equal(tensor.argsort().numpy(), flat.argsort(kind="stable"))
+        np.testing.assert_array_equal(tensor.topk(20, 0, False)[1].numpy(), flat.argsort(kind="stable")[:20])
+        np.testing.assert_array_equal(tensor.argmax().numpy(), flat.argmax())
 
 
 @pytest.mark.parametrize("device", ["LLVM", "PYTHON"])

@@ -35,3 +35,9 @@ def test_programs_are_repeatable_and_reach_every_step() -> None:
         steps.append(program.steps)
     assert steps[0] == steps[1] and 5 <= len(steps[0]) <= 30
     assert len(NAMES) >= 100
+
+
+@pytest.mark.parametrize("seed", [910220, 910309, 930056, 950006])
+def test_an_int_beside_a_list_takes_its_axis_away_first(seed: int) -> None:
+    """NumPy moves the axis of both to the front, PyTorch and this package do not: programs in which that happens."""
+    assert check(seed, "LLVM") is None

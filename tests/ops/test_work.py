@@ -10,7 +10,7 @@ import pytest
 
 from tests.ops.support import random_array
 from tinyexplore import Tensor
-from tinyexplore.schedule import create_schedule
+from tinyexplore.engine import create_schedule
 from tinyexplore.uop import Ops
 
 

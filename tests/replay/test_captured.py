@@ -11,7 +11,7 @@ import pytest
 from tests.support.typescript import missing, run_typescript
 from tinyexplore import Tensor, Variable
 from tinyexplore.explore import Trace, capture
-from tinyexplore.explore.replay import Replay
+from tinyexplore.explore.tracefile.replay import Replay
 from tinyexplore.util import toposort
 
 COUNT_GRAPHS = """

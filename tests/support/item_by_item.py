@@ -10,10 +10,10 @@ import numpy as np
 from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
-from tinyexplore.explore.kept import buffer_types
+from tinyexplore.engine import create_schedule
+from tinyexplore.explore.recording.kept import buffer_types
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import ProgramSpec
-from tinyexplore.schedule import create_schedule
 from tinyexplore.util import Context
 
 Run = Callable[[ProgramSpec, Sequence[np.ndarray]], list[np.ndarray]]  # what the buffers of a program hold after it ran

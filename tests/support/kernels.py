@@ -9,11 +9,11 @@ import numpy as np
 from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import Runner, compile_many
+from tinyexplore.engine import Runner, compile_many, create_schedule
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
-from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import Target
 from tinyexplore.util import Context
 

@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.patience import milliseconds, seconds
+
 START_TIMEOUT_S = 120
 RUN_TIMEOUT_S = 600
 
@@ -93,7 +95,7 @@ def _server(module: str, app: str, root: Path, state: Path) -> Iterator[str]:
         finally:
             server.terminate()
             try:
-                server.wait(timeout=30)
+                server.wait(timeout=seconds(30))
             except subprocess.TimeoutExpired:
                 server.kill()
 
@@ -106,10 +108,10 @@ def free_port() -> int:
 
 def await_server(server: subprocess.Popen[bytes], address: str, log: Path, path: str = "/api/status") -> None:
     """Return once the server answers; fail with the end of its log if it does not."""
-    deadline = time.monotonic() + START_TIMEOUT_S
+    deadline = time.monotonic() + seconds(START_TIMEOUT_S)
     while time.monotonic() < deadline and server.poll() is None:
         try:
-            with urllib.request.urlopen(f"{address}{path}", timeout=5):
+            with urllib.request.urlopen(f"{address}{path}", timeout=seconds(5)):
                 return
         except OSError:
             time.sleep(0.1)
@@ -136,17 +138,17 @@ class LabPage:
         """Load `notebook` in JupyterLab (`at` "notebooks": in Notebook 7) and wait until its kernel stands by."""
         self.page.goto(f"{self.address}/{at}/{notebook}")
         self.page.wait_for_function(
-            "() => window.jupyterapp?.shell?.currentWidget?.content?.widgets?.length", timeout=120e3
+            "() => window.jupyterapp?.shell?.currentWidget?.content?.widgets?.length", timeout=milliseconds(120)
         )
         self.await_idle()
 
     def await_idle(self) -> None:
-        self.page.wait_for_function(_IDLE, timeout=RUN_TIMEOUT_S * 1e3)
+        self.page.wait_for_function(_IDLE, timeout=milliseconds(RUN_TIMEOUT_S))
 
     def run_all(self) -> None:
         """Run every cell and wait until the last has ended."""
         self.page.evaluate(_RUN_ALL)
-        self.page.wait_for_function("() => window.ranAllCells", timeout=RUN_TIMEOUT_S * 1e3)
+        self.page.wait_for_function("() => window.ranAllCells", timeout=milliseconds(RUN_TIMEOUT_S))
         self.await_idle()
 
     def shut_down(self) -> None:
@@ -172,7 +174,7 @@ class LabPage:
 
     def await_python(self, expression: str, expected: str, timeout_s: float = 10) -> str:
         """The repr of `expression`, once it is `expected`: what the page sends reaches the kernel a little later."""
-        until = time.monotonic() + timeout_s
+        until = time.monotonic() + seconds(timeout_s)
         while (found := self.python(expression)) != expected and time.monotonic() < until:
             self.page.wait_for_timeout(50)
         return found
@@ -181,5 +183,5 @@ class LabPage:
         """Switch to "JupyterLab Dark" or "JupyterLab Light"."""
         self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
         light = "true" if name.endswith("Light") else "false"
-        self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached", timeout=30e3)
-        self.page.wait_for_selector("#jupyterlab-splash", state="detached", timeout=30e3)
+        self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached", timeout=milliseconds(30))
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached", timeout=milliseconds(30))

@@ -56,3 +56,19 @@ def growth(work: Callable[[int], object], *, warm_up: int, count: int) -> tuple[
         work(number)
     after = state()
     return after[0] - before[0], after[1] - before[1], after[2] - before[2]
+
+
+def assert_no_growth(
+    work: Callable[[int], object], *, warm_up: int, count: int, objects: int, in_malloc: int, resident: int
+) -> None:
+    """`work(number)`, done `count` times, leaves fewer Python objects, bytes of malloc and resident bytes than given.
+
+    A leak shows each time. Other threads allocate now and then, so growth is measured up to three times.
+    """
+    limits = (objects, in_malloc, resident)
+    grown: list[tuple[int, int, int]] = []
+    for _ in range(3):
+        grown.append(growth(work, warm_up=warm_up, count=count))
+        if all(more < limit for more, limit in zip(grown[-1], limits, strict=True)):
+            return
+    raise AssertionError(f"(objects, bytes in malloc, resident bytes) grew by {grown}, each time; limits {limits}")

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
+from base64 import b64decode
 from time import monotonic
 from typing import Any
+
+from tests.support.patience import seconds
 
 EVERY_MS = 20
 
 
-def wait_until(tab: Any, expression: str, arg: Any = None, timeout: float = 30_000) -> None:
-    """Asks the page until `expression` (or a function of `arg`) is true. AssertionError after `timeout` ms."""
-    end = monotonic() + timeout / 1e3
+def kept_in(page: str) -> dict[str, Any]:
+    """What the text of a page keeps beside its trace: answers of panels."""
+    (found,) = re.findall(r'id="kept">(.*?)</script>', page)
+    kept: dict[str, Any] = json.loads(gzip.decompress(b64decode(found)))
+    return kept
+
+
+def wait_until(tab: Any, expression: str, arg: Any = None, limit_s: float = 30) -> None:
+    """Asks the page until `expression` (or a function of `arg`) is true. AssertionError after `limit_s`, scaled."""
+    limit_s = seconds(limit_s)
+    end = monotonic() + limit_s
     while not tab.evaluate(expression, arg):
-        assert monotonic() < end, f"not true within {timeout:.0f} ms: {expression}"
+        assert monotonic() < end, f"not true within {limit_s:.0f} s: {expression}"
         tab.wait_for_timeout(EVERY_MS)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tinyexplore.explore.exports.export import chunk_scripts
-from tinyexplore.explore.model import (
+from tinyexplore.explore.tracefile.model import (
     TRACE_VERSION,
     BufferInfo,
     Decision,

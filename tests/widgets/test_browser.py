@@ -12,12 +12,13 @@ import pytest
 
 from tests.support.pages import wait_until
 from tests.support.panels import open_panel
+from tests.support.patience import milliseconds
 from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_trace
-from tinyexplore.explore.figures import figures, summary
 from tinyexplore.explore.glossary import TERMS
-from tinyexplore.explore.model import Decision, Step, Trace, Transform
-from tinyexplore.explore.pictures.picture import KERNEL_HUES, kernel_hue
-from tinyexplore.explore.pictures.svg import pipeline_svg
+from tinyexplore.explore.tracefile.figures import figures, summary
+from tinyexplore.explore.tracefile.model import Decision, Step, Trace, Transform
+from tinyexplore.explore.tracefile.pictures.picture import KERNEL_HUES, kernel_hue
+from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg
 
 Open = Callable[..., Any]
 TRACE = sample_trace()
@@ -56,7 +57,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
                 f"localStorage.getItem('tinyexplore.mode') ?? localStorage.setItem('tinyexplore.mode', '{mode}')"
             )
         tab.goto(path.as_uri() + link)
-        tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+        tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
         pages.append(tab)
         if busy:
             stage = max(trace.stages, key=lambda stage: sum(step.rule is not None for step in stage.steps)).id
@@ -305,7 +306,7 @@ def test_opts_axes_columns_passes_and_operations_explain_themselves(open_page: O
     box = tab.evaluate("document.querySelector('.boxes .box title').textContent")
     assert any(meaning("op", op) in box for op in ("BUFFER", "MUL"))
     open_panel(tab, "glossary")
-    tab.fill(".glossary input", "lanes of one vector")
+    tab.fill(".glossary input", "lanes of a vector instruction")
     assert [word.inner_text() for word in tab.query_selector_all(".glossary dt")] == ["VECTOR"]
 
 
@@ -594,7 +595,7 @@ def test_dark_follows_the_system_and_light_does_too(open_page: Open) -> None:
 def test_jupyterlab_decides_the_theme_where_it_says_so(open_page: Open) -> None:
     tab = open_page(scheme="light")
     tab.evaluate("document.body.dataset.jpThemeLight = 'false'")
-    tab.wait_for_selector(".tinyexplore[data-theme=dark]", timeout=2000)
+    tab.wait_for_selector(".tinyexplore[data-theme=dark]", timeout=milliseconds(2))
 
 
 OVERLAPS = """() => {
@@ -778,7 +779,7 @@ def test_a_damaged_page_says_what_is_wrong_in_place_of_the_views(browser: Any, t
         path.write_text(text, encoding="utf-8")
         tab = browser.new_page()
         tab.goto(path.as_uri())
-        tab.wait_for_selector("html[data-tinyexplore=failed]", state="attached", timeout=15_000)
+        tab.wait_for_selector("html[data-tinyexplore=failed]", state="attached", timeout=milliseconds(15))
         told = tab.locator("#explorer[role=alert]").text_content()
         tab.close()
         assert told.startswith("The explorer cannot show this trace.") and why in told

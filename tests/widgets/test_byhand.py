@@ -13,12 +13,14 @@ import pytest
 
 from tests.support.pages import wait_until
 from tests.support.panels import open_panel
+from tests.support.patience import milliseconds
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Context, Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.byhand.answers import ByHandAnswers, debugger_data, row_widths
+from tinyexplore.explore.analysis.byhand.answers import debugger_data, row_widths
 from tinyexplore.explore.exports.export import chunk_scripts
+from tinyexplore.explore.notebook.requests import Answers
 
 pytestmark = pytest.mark.browser
 
@@ -37,8 +39,8 @@ def opened(browser: Any, view: Explorer, folder: Path, panel: str) -> Any:
     tab = browser.new_page(viewport={"width": 1280, "height": 1000})
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((folder / "page.html").as_uri())
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
-    tab.expose_function("askPython", ByHandAnswers(view).answer)
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
+    tab.expose_function("askPython", Answers(lambda: view.trace, view))
     tab.evaluate(MOUNT)
     tab.wait_for_selector(".drawing .box", state="attached")
     open_panel(tab, panel)
@@ -121,6 +123,33 @@ def test_keys_step_forwards_and_backwards(debugger: Any) -> None:
     until(debugger, "step 0")
 
 
+def test_after_a_field_the_arrow_keys_step(debugger: Any) -> None:
+    """A condition, a counter: once the debugger is there, ← goes a step back and moves no caret."""
+    debugger.fill(".debugger .until input", "nan")
+    debugger.keyboard.press("Enter")
+    until(debugger, "nan")
+    debugger.keyboard.press("ArrowLeft")
+    until(debugger, "· back")
+    debugger.fill(".debugger [aria-label='Iteration of g0']", "2")
+    debugger.keyboard.press("Enter")
+    until(debugger, "g0=2")
+    debugger.keyboard.press("ArrowLeft")
+    until(debugger, "· back")
+    debugger.keyboard.press("Enter")  # on, until the condition that was typed holds
+    until(debugger, "nan")
+    debugger.fill(".debugger .until input", "when it breaks")
+    debugger.keyboard.press("Enter")
+    debugger.wait_for_selector(".debugger [role=alert]")
+    assert debugger.evaluate("document.activeElement.dataset.focus") == "condition", "it is to be mended"
+
+
+def test_after_a_click_on_a_line_the_arrow_keys_step(debugger: Any) -> None:
+    debugger.click(".debugger .uop:has-text('STORE')")
+    debugger.wait_for_selector(".debugger .element.stored")
+    debugger.keyboard.press("ArrowLeft")
+    until(debugger, "· back")
+
+
 def test_a_click_on_a_line_runs_there_and_lights_the_cell(debugger: Any, view: Explorer) -> None:
     debugger.click(".debugger .uop:has-text('= LOAD') >> nth=1")
     until(debugger, "at line")
@@ -164,7 +193,7 @@ def test_a_number_in_a_loop_jumps_to_its_iteration(debugger: Any) -> None:
 def test_one_lane_of_a_vector_is_shown(browser: Any, tmp_path: Path) -> None:
     x = Tensor(np.arange(64, dtype=np.float32)).realize()
     vectors = explore(lambda: x * 2, repeat=1, keep_inputs=True)
-    kept = vectors.debug(0)
+    kept = vectors.kernels[0].debug()
     lanes = kept.lanes
     assert lanes > 1
     tab = opened(browser, vectors, tmp_path, "debugger")
@@ -186,11 +215,11 @@ def test_a_page_steps_the_recorded_iterations_without_python(browser: Any, view:
     tab = browser.new_page(viewport={"width": 1280, "height": 1000})
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((tmp_path / "page.html").as_uri())
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
     open_panel(tab, "debugger")
     tab.wait_for_selector(".debugger .program")
     assert "the first 400 steps of each kernel are recorded: 400 in all" in tab.inner_text(".banner")
-    debugger = view.debug(0)
+    debugger = view.kernels[0].debug()
     widths = row_widths(view.trace, 0)
     tab.focus(".debugger")
     for key, forwards in (
@@ -257,7 +286,7 @@ def test_caches_stand_before_and_after_row_by_row(browser: Any, tmp_path: Path) 
     product = explore(lambda: x @ w, repeat=1)
     tab = opened(browser, product, tmp_path, "caches")
     tab.wait_for_selector(".caches .pairs")
-    before, after = product.caches(0, opts=()), product.caches(0)
+    before, after = product.kernels[0].caches(opts=()), product.kernels[0].caches()
     rows = [one.inner_text() for one in tab.query_selector_all(".caches .pairs .traffic")]
     assert f"{before.total.touches:,}" in rows[0] and f"{after.total.touches:,}" in rows[1]
     assert f"÷ {before.total.touches / after.total.touches:.1f}" in rows[1]
@@ -275,7 +304,7 @@ def test_caches_stand_before_and_after_row_by_row(browser: Any, tmp_path: Path) 
     tab.fill(".caches [aria-label='Other opts to compare with']", "VECTOR(1, 4), UPCAST(0, 2)")
     tab.keyboard.press("Enter")
     wait_until(tab, "document.querySelectorAll('.caches h5')[1].innerText.includes('UPCAST(0, 2)')")
-    wanted = product.caches(0, opts=["VECTOR(1, 4)", "UPCAST(0, 2)"]).total.touches
+    wanted = product.kernels[0].caches(opts=["VECTOR(1, 4)", "UPCAST(0, 2)"]).total.touches
     assert f"{wanted:,}" in tab.query_selector_all(".caches .pairs .traffic")[1].inner_text()
     tab.select_option(".caches [aria-label='Opts before']", label="as captured")
     wait_until(tab, "document.querySelectorAll('.caches h5')[0].innerText.includes('THREAD')")
@@ -298,23 +327,23 @@ def test_a_page_without_an_engine_says_what_would_do(browser: Any, tmp_path: Pat
     tab = browser.new_page()
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((tmp_path / "page.html").as_uri())
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
     open_panel(tab, "debugger")
     assert "iterations=2000" in tab.inner_text(".low > .later:not([hidden])")
     open_panel(tab, "caches")
-    assert "view.caches(0)" in tab.inner_text(".low > .later:not([hidden])")
+    assert "view.kernels[0].caches()" in tab.inner_text(".low > .later:not([hidden])")
     tab.close()
 
 
 def test_a_page_shows_the_caches_that_were_asked_for(browser: Any, tmp_path: Path) -> None:
     x, w = (Tensor.rand(*shape).realize() for shape in ((8, 12), (12, 16)))
     view = explore(lambda: x @ w, repeat=1)
-    view.caches(0)
+    view.kernels[0].caches()
     view.to_html(tmp_path / "page.html")
     tab = browser.new_page()
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((tmp_path / "page.html").as_uri())
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
     open_panel(tab, "caches")
     names = [one.inner_text() for one in tab.wait_for_selector(".caches .pairs").query_selector_all(".name")]
     assert {"all", "x · data1", "w · data2"} <= set(names)

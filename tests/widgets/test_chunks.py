@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from tests.support.panels import open_panel
+from tests.support.patience import milliseconds
 from tests.widgets.sample_traces import gzipped, page, sample_trace
 from tests.widgets.test_tuner import MODEL, traits_of
 from tinyexplore.explore.exports.export import export_html
-from tinyexplore.explore.model import Branch, CommandInfo
+from tinyexplore.explore.tracefile.model import Branch, CommandInfo
 from tinyexplore.widgets import ExplorerWidget
 from tinyexplore.widgets.front_end import bundle, chunk_names
 
@@ -37,7 +38,7 @@ def show(tab: Any, html: str, folder: Path) -> None:
     path = folder / "page.html"
     path.write_text(html, encoding="utf-8")
     tab.goto(path.as_uri())
-    tab.wait_for_selector(READY, state="attached", timeout=15e3)
+    tab.wait_for_selector(READY, state="attached", timeout=milliseconds(15))
 
 
 def test_the_code_of_a_panel_is_loaded_once_when_its_tab_is_opened(tab: Any, tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_a_link_opens_a_page_at_a_panel_that_is_loaded(tab: Any, tmp_path: Path)
     path = tmp_path / "page.html"
     path.write_text(export_html(TRACE), encoding="utf-8")
     tab.goto(f"{path.as_uri()}#panel=timeline&kernel=0")
-    tab.wait_for_selector(READY, state="attached", timeout=15e3)
+    tab.wait_for_selector(READY, state="attached", timeout=milliseconds(15))
     assert tab.locator(".timeline svg").count() == 1
 
 
@@ -101,7 +102,7 @@ def test_a_page_has_the_code_that_it_can_use_and_says_what_it_has_not(tab: Any, 
     tab.evaluate("tinyexplore.handle.go({panel: 'debugger', kernel: 0})")
     assert tab.inner_text(".later:not([hidden]) code") == "view.to_html(path, iterations=2000)"
     tab.evaluate("tinyexplore.handle.go({panel: 'caches', kernel: 1})")
-    assert tab.inner_text(".later:not([hidden]) code") == "view.caches(1)"
+    assert tab.inner_text(".later:not([hidden]) code") == "view.kernels[1].caches()"
 
 
 def test_a_policy_that_forbids_it_is_told(tab: Any, tmp_path: Path) -> None:

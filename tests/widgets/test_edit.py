@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 def product() -> Explorer:
     a, b = (Tensor.randint(16, 16, high=9).float().realize() for _ in range(2))  # sums of whole numbers are exact
     view = explore(lambda: a @ b, title="product", repeat=2, keep_inputs=True)
-    view.branch(0)
+    view.kernels[0].set_opts(view.kernels[0].opts)
     return view
 
 
@@ -43,7 +43,7 @@ def test_a_reader_edits_the_c_is_told_what_is_wrong_and_mends_it(live: Callable[
     view = product()
     tab = live(view)
     text = open_editor(tab, "C")
-    assert text == view.edit_text(0, "c")
+    assert text == view.kernels[0].edit_text("c")
     name = view.trace.kernels[0].name
     run(tab, text.replace(f"void {name}_entry(void** buffers", f"void {name}_entry(int** buffers"))
     tab.wait_for_selector('.edit-message:has-text("the signature of the kernel must stay as it is")')
@@ -70,7 +70,7 @@ def test_a_reader_edits_the_c_is_told_what_is_wrong_and_mends_it(live: Callable[
     assert tab.locator(".tuner-code-line.new").count() == 1 and "// nothing" in tab.inner_text(".tuner-code-line.new")
     tab.click('.tuner-bar button:has-text("Undo")')
     assert at_hand(tab) == "as captured"
-    assert [branch.status for branch in view.branches(0)][-4:] == ["failed", "failed", "failed", "done"]
+    assert [branch.status for branch in view.kernels[0].branches][-4:] == ["failed", "failed", "failed", "done"]
 
 
 def test_the_keyboard_gets_in_and_out_and_what_is_typed_stays(live: Callable[..., Any]) -> None:
@@ -114,7 +114,7 @@ def test_the_editor_can_be_read_by_everybody(live: Callable[..., Any], scheme: s
 
 def test_a_page_shows_what_was_edited_and_says_what_it_cannot(browser: Any, tmp_path: Path) -> None:
     view = product()
-    branch = view.edit(0, "c", view.edit_text(0, "c") + "// nothing else\n")
+    branch = view.kernels[0].edit("c", view.kernels[0].edit_text("c") + "// nothing else\n")
     assert branch.status == "done"
     page = tmp_path / "page.html"
     view.to_html(page)

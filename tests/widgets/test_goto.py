@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.pages import wait_until
+from tests.support.patience import milliseconds
 from tests.widgets.sample_traces import gzipped, page, sample_trace
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_browser import Open, state
@@ -183,7 +184,7 @@ def test_where_its_code_may_not_run_it_says_so(browser: Any, tmp_path: Path) -> 
     (tmp_path / "page.html").write_text(page(TRACE).replace("<head>", f"<head>{meta}"), encoding="utf-8")
     tab = browser.new_page()
     tab.goto((tmp_path / "page.html").as_uri())
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
     tab.click("header .go-to")
     assert "script-src blob:" in tab.wait_for_selector(".message.error[role=alert]").inner_text()
     tab.close()

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import milliseconds, seconds
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -62,7 +64,7 @@ def lab(tmp_path: Path) -> Iterator[str]:
     try:
         for _ in range(480):  # a busy machine starts it slowly
             try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/api", timeout=1)
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/api", timeout=seconds(1))
                 break
             except OSError:
                 assert server.poll() is None, (tmp_path / "log").read_text()
@@ -70,7 +72,7 @@ def lab(tmp_path: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/lab/tree/view.ipynb"
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=seconds(20))
         log.close()
 
 
@@ -79,9 +81,9 @@ def test_selection_goes_both_ways_and_keys_stay_inside(browser: Any, lab: str) -
     elsewhere = []
     tab.on("request", lambda request: elsewhere.append(request.url) if "127.0.0.1" not in request.url else None)
     tab.goto(lab)
-    tab.wait_for_selector("text=| Idle", timeout=90_000)
+    tab.wait_for_selector("text=| Idle", timeout=milliseconds(90))
     tab.evaluate("void window.jupyterapp.commands.execute('notebook:run-cell')")
-    tab.wait_for_selector(".tinyexplore .boxes .box", timeout=30_000)
+    tab.wait_for_selector(".tinyexplore .boxes .box", timeout=milliseconds(30))
     tab.click(".tinyexplore .pane-c .line >> nth=10")
     chosen = tab.evaluate("document.querySelectorAll('.tinyexplore .line.sel').length")
     assert chosen >= 2
@@ -93,7 +95,7 @@ def test_selection_goes_both_ways_and_keys_stay_inside(browser: Any, lab: str) -
     assert "led here" in tab.inner_text(".tinyexplore .biography")
     tab.click(".jp-Cell >> nth=1")
     tab.keyboard.press("Shift+Enter")
-    tab.wait_for_selector("text=/selected \\[\\d+/", timeout=20_000)
-    tab.wait_for_function("document.querySelectorAll('.tinyexplore .card .fact').length > 1", timeout=10_000)
+    tab.wait_for_selector("text=/selected \\[\\d+/", timeout=milliseconds(20))
+    tab.wait_for_function("document.querySelectorAll('.tinyexplore .card .fact').length > 1", timeout=milliseconds(10))
     assert [url for url in elsewhere if url.startswith("http")] == []
     tab.close()

@@ -12,9 +12,9 @@ from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore, nn
 from tinyexplore.explore import Explorer, Trace
-from tinyexplore.explore.counted import count_text
-from tinyexplore.explore.figures import duration_text
-from tinyexplore.explore.modules import Module
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.figures import duration_text
+from tinyexplore.explore.tracefile.modules import Module
 from tinyexplore.nn.optim import SGD
 
 pytestmark = pytest.mark.browser

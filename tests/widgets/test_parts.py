@@ -34,7 +34,7 @@ def all_parts(view: Explorer) -> list[PartWidget]:
         *graphs,
         *listings,
         view.stepper,
-        view.kernels,
+        view.kernels.widget,
         view.modules,
         view.timing,
         view.roofline,
@@ -130,7 +130,7 @@ def test_every_view_has_a_picture(view: Explorer) -> None:
         texts[str(part)] = " ".join(picture.itertext())
     assert "r_64_32_48" in texts["KernelsWidget()"] and "GFLOP/s" in texts["KernelsWidget()"]
     assert "simplify" in texts["StepperWidget()"]
-    assert "the sum of the medians" in texts["TimingWidget()"]
+    assert "µs in all" in texts["TimingWidget()"]
     assert f"{TRACE.buffers[0].bytes:,} B" in texts["MemoryWidget()"]
     (c,) = [text for name, text in texts.items() if "'c'" in name]
     program = next(program for program in TRACE.programs if program.language == "c")
@@ -141,9 +141,9 @@ def test_every_view_has_a_picture(view: Explorer) -> None:
 def test_it_is_shown_as_a_picture_and_a_widget(view: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[dict[str, Any]] = []
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
-    for one in (view, view.kernels):
+    for one in (view, view.kernels.widget):
         one._ipython_display_()
-        widget: PicturedWidget = view.widget if one is view else view.kernels
+        widget: PicturedWidget = view.widget if one is view else view.kernels.widget
         picture, live = shown[-2:]
         assert set(picture) == {"text/html", "text/plain"}
         found = re.fullmatch(r'<img class="tinyexplore-picture-(\w+)" .*base64,([^"]+)">', picture["text/html"])

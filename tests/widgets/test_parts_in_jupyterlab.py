@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.lab import LabPage, jupyterlab
+from tests.support.patience import milliseconds
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -45,7 +46,7 @@ def test_views_in_several_cells_share_one_selection(
         lab.open("parts.ipynb")
         lab.run_all()
         assert lab.raised() == []
-        page.locator(".part-graph .box").nth(5).wait_for(timeout=20e3)
+        page.locator(".part-graph .box").nth(5).wait_for(timeout=milliseconds(20))
         page.screenshot(path=screenshots / "parts.png")
         assert page.evaluate(VIEWS_AND_TRACES) == [5, 1]
 
@@ -54,7 +55,7 @@ def test_views_in_several_cells_share_one_selection(
         assert chosen == "True"
         assert lab.python("view.graph.selected == view.code.only('asm').selected == view.widget.selected") == "True"
         for part in ('.part-code[data-only="a"] .line.rel', '.part-graph[data-look="schedule"] .box.rel'):
-            page.locator(part).first.wait_for(timeout=5e3)
+            page.locator(part).first.wait_for(timeout=milliseconds(5))
         widths = [part.bounding_box()["width"] for part in page.locator(".part-code").all()]
         assert min(widths) > 400
 
@@ -71,6 +72,6 @@ def test_views_in_several_cells_share_one_selection(
         pictures = page.locator("img[class^=tinyexplore-picture]")
         assert pictures.count() == 3 and not any(picture.is_visible() for picture in pictures.all())
         lab.python("view.close()")
-        page.locator(".tinyexplore").first.wait_for(state="detached", timeout=10e3)
+        page.locator(".tinyexplore").first.wait_for(state="detached", timeout=milliseconds(10))
         assert lab.errors == [] and lab.foreign_requests == []
         page.close()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore
-from tinyexplore.explore.recording.spans import marks, span_text
+from tinyexplore.explore.tracefile.spans import marks, span_text
 
 pytestmark = [
     pytest.mark.browser,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.lab import LabPage, await_server, free_port, notebook7
+from tests.support.patience import milliseconds, seconds
 from tests.widgets.sample_traces import gzipped, sample_trace
 from tinyexplore.widgets import ExplorerWidget
 
@@ -45,7 +46,7 @@ def test_in_notebook_7_it_draws_and_a_click_reaches_python(
         lab.errors.clear()  # the frame's own, while it starts
         lab.run_all()
         assert lab.raised() == []
-        page.locator(".tinyexplore .boxes .box").nth(3).wait_for(timeout=30e3)
+        page.locator(".tinyexplore .boxes .box").nth(3).wait_for(timeout=milliseconds(30))
         page.click(".tinyexplore .pane-c .line >> nth=10")
         assert lab.await_python("len(view.selected) > 0", "True") == "True"
         page.screenshot(path=screenshots / "notebook7.png")
@@ -101,15 +102,15 @@ def test_in_marimo_it_draws_and_a_click_reaches_other_cells(
             await_server(server, address, log, "/health")
             page = browser.new_page(viewport={"width": 1300, "height": 1000})
             page.goto(address)
-            page.locator(".tinyexplore .boxes .box").nth(3).wait_for(timeout=90e3)
-            page.get_by_text("selected 0 nodes").wait_for(timeout=20e3)
+            page.locator(".tinyexplore .boxes .box").nth(3).wait_for(timeout=milliseconds(90))
+            page.get_by_text("selected 0 nodes").wait_for(timeout=milliseconds(20))
             page.locator(".tinyexplore .pane-c .line").nth(10).click()
-            page.get_by_text(re.compile("selected [1-9]")).wait_for(timeout=20e3)
+            page.get_by_text(re.compile("selected [1-9]")).wait_for(timeout=milliseconds(20))
             page.screenshot(path=screenshots / "marimo.png")
             page.close()
         finally:
             server.terminate()
-            server.wait(timeout=20)
+            server.wait(timeout=seconds(20))
 
 
 def test_what_the_widget_sends_is_json_or_bytes_and_its_code_is_one_module() -> None:

@@ -14,8 +14,8 @@ from tests.widgets.test_throughput_view import opened
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.byhand.answers import ByHandAnswers
 from tinyexplore.explore.exports.export import chunk_scripts
+from tinyexplore.explore.notebook.requests import Answers
 
 pytestmark = pytest.mark.browser
 ROWS = """() => [...document.querySelectorAll('.rosetta tbody tr')].map((row) => [...row.cells].map((cell) =>
@@ -26,7 +26,7 @@ ROWS = """() => [...document.querySelectorAll('.rosetta tbody tr')].map((row) =>
 def view() -> Explorer:
     a, b = Tensor.rand(64, 64).realize(), Tensor.rand(64, 64).realize()
     found = explore(lambda: a + b * 2, repeat=1, title="one kernel", target="x86-64-v3,threads=2,l1=32K,l2=512K")
-    found.rosetta(0, ["cuda", "metal", "wasm"])
+    found.kernels[0].translate(["cuda", "metal", "wasm"])
     return found
 
 
@@ -65,11 +65,11 @@ def test_a_page_draws_the_texts_that_it_carries_side_by_side(
 
 def test_python_is_asked_and_gaps_lead_to_counterparts(browser: Any, view: Explorer, tmp_path: Path) -> None:
     asked: list[Any] = []
-    answers = ByHandAnswers(view)
+    answers = Answers(lambda: view.trace, view)
 
     def answer(question: Any) -> Any:
         asked.append(question)
-        return {"error": "not now"} if len(asked) == 1 else answers.answer(question)
+        return {"error": "not now"} if len(asked) == 1 else answers(question)
 
     page = view.to_html().replace("</body>", f"{chunk_scripts(['rosetta'])}</body>")
     tab = opened(browser, page, tmp_path)

@@ -112,7 +112,7 @@ def test_a_page_of_a_matmul_has_it_in_every_language_and_runs_it(
     x, w = Tensor(numbers, device="LLVM"), Tensor(numbers.T.copy(), device="LLVM")
     view = explore(lambda: x @ w, repeat=1, title="a product", keep_inputs=True)
     kernel = len(view.trace.kernels) - 1
-    texts = {one.target: one.source.split("\n") for one in view.rosetta(kernel).translations}
+    texts = {one.target: one.source.split("\n") for one in view.kernels[kernel].translate().translations}
     assert len(texts) >= 9
     path = tmp_path / "page.html"
     path.write_text(view.to_html(run_here=True), encoding="utf-8")

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.pages import wait_until
+from tests.support.pages import kept_in, wait_until
 from tests.support.panels import open_panel
+from tests.support.patience import milliseconds
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.asking import answer
+from tinyexplore.explore.notebook.requests import answer
 
 pytestmark = pytest.mark.browser
 
@@ -40,7 +41,7 @@ def page(browser: Any, view: Explorer, tmp_path: Path) -> Iterator[Callable[[boo
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
         tab.goto((tmp_path / "page.html").as_uri())
-        tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+        tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
         if live:
             tab.expose_function("askPython", lambda question: answer(view.trace, question))
             tab.evaluate(MOUNT)
@@ -80,11 +81,8 @@ def test_pointing_at_an_element_lights_its_place_and_the_other_way_round(page: C
 
 
 def _flip(tab: Any) -> int:
-    return int(
-        tab.evaluate(
-            "Number(Object.entries(JSON.parse(document.getElementById('kept').textContent).shapes).find(([_, one]) => one.steps.at(-1).op === 'FLIP')[0])"
-        )
-    )
+    shapes = kept_in(tab.content())["shapes"]
+    return next(int(node) for node, one in shapes.items() if one["steps"][-1]["op"] == "FLIP")
 
 
 def test_movements_are_buttons_and_can_be_undone(page: Callable[[bool], Any], view: Explorer) -> None:

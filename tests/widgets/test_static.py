@@ -11,6 +11,7 @@ import nbformat
 import pytest
 
 from tests.support.lab import LabPage, jupyterlab
+from tests.support.patience import milliseconds
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore.explore import Explorer
 
@@ -26,7 +27,7 @@ def notebook(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """A stored notebook with an explorer and one of its views, as somebody else gets it."""
     view = Explorer(sample_trace())
     cells = []
-    for one in (view, view.kernels):
+    for one in (view, view.kernels.widget):
         shown: list[dict[str, Any]] = []
         monkeypatch.setattr("IPython.display.display", lambda data, shown=shown, **_: shown.append(data))
         one._ipython_display_()
@@ -34,7 +35,7 @@ def notebook(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
         cells.append(nbformat.v4.new_code_cell("view", outputs=outputs, execution_count=1))
     metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     if "with the" in request.param:
-        models = {one.model_id: one.get_view_spec() | {"state": {}} for one in (view.widget, view.kernels)}
+        models = {one.model_id: one.get_view_spec() | {"state": {}} for one in (view.widget, view.kernels.widget)}
         metadata["widgets"] = {STATE: {"state": models, "version_major": 2, "version_minor": 0}}
     path = tmp_path / "work" / "view.ipynb"
     path.parent.mkdir()
@@ -57,7 +58,7 @@ def test_an_untrusted_notebook_shows_the_pictures(browser: Any, notebook: Path, 
     with jupyterlab(notebook.parent, tmp_path / "state") as address:
         page = browser.new_page(viewport={"width": 1400, "height": 1200})
         LabPage(page, address).open("view.ipynb")
-        page.wait_for_function(f"({PICTURES}).length === 2", timeout=20e3)
+        page.wait_for_function(f"({PICTURES}).length === 2", timeout=milliseconds(20))
         assert page.evaluate("window.jupyterapp.shell.currentWidget.content.widgets[0].model.trusted") is False
         assert page.evaluate(PICTURES) == [True, True]
         page.close()

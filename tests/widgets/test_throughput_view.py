@@ -10,11 +10,12 @@ import pytest
 
 from tests.explore.test_throughput import FOUND
 from tests.support.panels import open_panel
+from tests.support.patience import milliseconds
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.byhand.throughput import HOW_TO_GET_IT
+from tinyexplore.explore.analysis.byhand.throughput import HOW_TO_GET_IT
 from tinyexplore.explore.exports.export import chunk_scripts
 
 pytestmark = pytest.mark.browser
@@ -34,7 +35,7 @@ def opened(browser: Any, html: str, folder: Path, **options: Any) -> Any:
     tab = browser.new_page(viewport={"width": 1280, "height": 1000}, **options)
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((folder / "page.html").as_uri())
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
     return tab
 
 
@@ -65,7 +66,7 @@ def test_a_page_draws_the_bounds_and_the_ports_that_it_keeps(
     tab.screenshot(path=screenshots / f"throughput_{scheme}.png")
     tab.evaluate("tinyexplore.handle.go({kernel: 1})")
     tab.wait_for_selector(".throughput [role=alert]")
-    assert "view.throughput(1)" in tab.inner_text(".throughput [role=alert]")
+    assert "view.kernels[1].throughput()" in tab.inner_text(".throughput [role=alert]")
     tab.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,24 @@ from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
-from tinyexplore.explore.exports.timeline import timeline
-from tinyexplore.explore.figures import duration_text
-from tinyexplore.explore.model import Ceiling, Trace
-from tinyexplore.explore.pictures.rooflines import note_words, point_words, roofline
+from tinyexplore.explore.analysis.machine.roofs import with_ceilings
+from tinyexplore.explore.analysis.machine.table import Ceilings
+from tinyexplore.explore.tracefile.figures import duration_text
+from tinyexplore.explore.tracefile.model import Ceiling, Trace
+from tinyexplore.explore.tracefile.pictures.rooflines import note_words, point_words, roofline
+from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
 
 pytestmark = pytest.mark.browser
 
-CEILINGS = (Ceiling("product", "arithmetic", 100.0), Ceiling("in the cache", "memory", 50.0, 20_000))
+CEILINGS = Ceilings(
+    "CPU",
+    "target",
+    (
+        Ceiling("float32 arithmetic", "arithmetic", 100.0, 0, "float32", 1),
+        Ceiling("read L2", "memory", 50.0, 20_000, "read", 1),
+        Ceiling("read memory", "memory", 1.0, 1 << 30, "read", 1),
+    ),
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +48,9 @@ def members(trace: Trace, kernel: int) -> set[int]:
     return {*trace.kernels[kernel].nodes, *trace.kernels[kernel].roots}
 
 
-@pytest.mark.parametrize("ceilings", [CEILINGS, ()], ids=["measured", "not measured"])
+@pytest.mark.parametrize("ceilings", [CEILINGS, None], ids=["measured", "not measured"])
 def test_the_roofline_has_the_figures_of_python(open_page: Open, trace: Trace, ceilings: Any) -> None:  # noqa: F811
-    known = replace(trace, ceilings=ceilings)
+    known = trace if ceilings is None else with_ceilings(trace, ceilings)
     tab = open_page(known, busy=False)
     panel(tab, "roofline")
     drawn = tab.evaluate(
@@ -70,9 +79,16 @@ def test_a_point_selects_its_kernel_everywhere_by_mouse_and_by_key(open_page: Op
 def test_the_timeline_has_the_spans_of_python(open_page: Open, trace: Trace) -> None:  # noqa: F811
     tab = open_page(trace, busy=False)
     panel(tab, "timeline")
+    quiet = [span for span in kernel_timeline(trace).spans]
+    bars = "[...document.querySelectorAll('.timeline .span:not(.life-of)')].map((span) => span.dataset.kernel)"
+    assert tab.evaluate(bars) == [str(span.kernel) for span in quiet], "kernel time, in execution order"
+    assert tab.query_selector(".timeline .span[data-stage]") is None
+    assert duration_text(kernel_timeline(trace).end_us) in tab.inner_text(".timeline-bar")
+    tab.check(".timeline .compile-time input")
+    tab.wait_for_selector(".timeline .span[data-stage]", state="attached")
     runs = [span for span in timeline(trace).spans if span.stage is None]
     told = {
-        f"kernel {span.kernel} · {span.name}: first run, {duration_text(span.elapsed_us)} "
+        f"kernel {span.kernel} · {span.name}: median, {duration_text(span.elapsed_us)} "
         f"from {duration_text(span.started_us)} on"
         for span in runs
     }
@@ -87,15 +103,27 @@ def test_the_timeline_has_the_spans_of_python(open_page: Open, trace: Trace) -> 
     assert len(stages) > 3
     tab.click(".timeline-bar button:text-is('runs')")
     wait_until(tab, "document.querySelector('.timeline .span[data-stage=\"0\"]') === null")
-    widths = tab.evaluate(
-        "[...document.querySelectorAll('.timeline .span:not([data-stage]):not(.life-of) rect')].map((bar) => +bar.getAttribute('width'))"
+    bars = tab.evaluate(
+        "[...document.querySelectorAll('.timeline .span:not([data-stage]):not(.life-of) rect')]"
+        ".map((bar) => ({left: +bar.getAttribute('x'), width: +bar.getAttribute('width')}))"
     )
-    assert len(widths) == len(runs) and max(widths) > 100
+    bars.sort(key=lambda bar: bar["left"])
+    runs.sort(key=lambda span: span.started_us)
+    assert len(bars) == len(runs)
+    first, last = runs[0], runs[-1]
+    shown_us = last.started_us + last.elapsed_us - first.started_us  # cold runs lie between: bars may be thin
+    shown_px = bars[-1]["left"] + bars[-1]["width"] - bars[0]["left"]
+    assert shown_px > 300, "the runs fill the panel"
+    for bar, span in zip(bars, runs, strict=True):
+        at_us, at_px = span.started_us - first.started_us, bar["left"] - bars[0]["left"]
+        assert abs(at_px / shown_px - at_us / shown_us) < 0.05
+        assert abs(bar["width"] - max(3, span.elapsed_us / shown_us * shown_px)) < 0.05 * shown_px
 
 
 def test_a_run_selects_its_kernel_and_a_stage_goes_there(open_page: Open, trace: Trace) -> None:  # noqa: F811
     tab = open_page(trace, busy=False)
     panel(tab, "timeline")
+    tab.check(".timeline .compile-time input")
     tab.click(".timeline-bar button:text-is('runs')")
     tab.click(".timeline .span[data-kernel='1']:not([data-stage]):not(.life-of)")
     assert state(tab)["cursor"]["kernel"] == 1 and set(state(tab)["selected"]) == members(trace, 1)
@@ -137,7 +165,7 @@ def test_pictures_of_roofline_and_timeline(
     scheme: str,
     width: int,
 ) -> None:
-    tab = open_page(replace(trace, ceilings=CEILINGS), busy=False, scheme=scheme, width=width, height=1000)
+    tab = open_page(with_ceilings(trace, CEILINGS), busy=False, scheme=scheme, width=width, height=1000)
     for name in ("roofline", "timeline"):
         panel(tab, name)
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
@@ -145,12 +173,22 @@ def test_pictures_of_roofline_and_timeline(
 
 
 def test_they_are_widgets_of_their_own_with_pictures() -> None:
-    view = Explorer(replace(sample_trace(), ceilings=CEILINGS))
+    view = Explorer(with_ceilings(sample_trace(), CEILINGS))
     assert view.roofline is view.roofline and view.roofline.view == "roofline" and view.timeline.view == "timeline"
     view.roofline.selected = [3]
     assert view.timeline.selected == view.widget.selected == [3]
-    assert "product: 100 GFLOP/s" in view.roofline.svg() and "Timeline of" in view.timeline.svg()
+    assert "float32 arithmetic: 100 GFLOP/s" in view.roofline.svg() and "Timeline of" in view.timeline.svg()
     fresh = Explorer(sample_trace())
     payload = fresh.widget.payload
-    fresh._take_ceilings(CEILINGS)
-    assert fresh.widget.payload != payload and fresh.trace.ceilings == CEILINGS
+    fresh._take_ceilings(with_ceilings(fresh.trace, CEILINGS))
+    assert fresh.widget.payload != payload and fresh.trace.ceilings == CEILINGS.rows
+
+
+def test_memory_is_drawn_in_kernel_time_until_compile_time_is_asked_for(open_page: Open, trace: Trace) -> None:  # noqa: F811
+    tab = open_page(trace, busy=False)
+    panel(tab, "memory")
+    total = duration_text(sum(run.median_us for run in trace.runs))
+    assert f"over {total} of kernel time, in execution order" in tab.inner_text(".memory .note")
+    tab.check(".memory .compile-time input")
+    assert "of kernel time" not in tab.inner_text(".memory .note")
+    assert tab.evaluate("document.activeElement.type") == "checkbox"

@@ -14,8 +14,8 @@ from tests.widgets.test_throughput_view import opened
 from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.byhand.answers import ByHandAnswers
 from tinyexplore.explore.exports.export import chunk_scripts
+from tinyexplore.explore.notebook.requests import Answers
 
 pytestmark = pytest.mark.browser
 ROWS = "() => [...document.querySelectorAll('.warps tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText.replace(/\\s+/g, ' ').trim()))"
@@ -36,7 +36,7 @@ def place_of(view: Explorer, kernel: int, place: int) -> set[int]:
 def test_a_page_shows_what_a_warp_asks_lane_by_lane(
     browser: Any, view: Explorer, tmp_path: Path, scheme: str, width: int, screenshots: Path
 ) -> None:
-    transpose, product = (view.gpu(kernel.id) for kernel in view.trace.kernels)
+    transpose, product = (kernel.gpu() for kernel in view.kernels)
     tab = opened(browser, view.to_html(), tmp_path, color_scheme=scheme)
     tab.set_viewport_size({"width": width, "height": 1200})
     open_panel(tab, "warps")
@@ -77,15 +77,15 @@ def test_python_is_asked_and_says_where_there_are_no_warps(browser: Any, view: E
     assert tab.inner_text(".later:not([hidden]) code") == 'explore(f, target="sm_80")'
     tab.close()
     tab = opened(browser, page.replace("</body>", f"{chunk_scripts(['warps'])}</body>"), tmp_path)
-    tab.expose_function("askPython", ByHandAnswers(cpu).answer)
+    tab.expose_function("askPython", Answers(lambda: cpu.trace, cpu))
     tab.evaluate(MOUNT)
     open_panel(tab, "warps")
     tab.wait_for_selector(".warps [role=alert]:has-text('it has no work-groups')")
     tab.close()
     tab = opened(browser, view.to_html().replace('"gpus":{', '"nothing":{'), tmp_path)
-    tab.expose_function("askPython", ByHandAnswers(view).answer)
+    tab.expose_function("askPython", Answers(lambda: view.trace, view))
     tab.evaluate(MOUNT)
     open_panel(tab, "warps")
     tab.wait_for_selector(".warps table")
-    assert tab.inner_text(".warps-says").startswith(view.gpu(0).says)
+    assert tab.inner_text(".warps-says").startswith(view.kernels[0].gpu().says)
     tab.close()

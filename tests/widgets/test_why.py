@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import milliseconds
 from tests.widgets.test_accessibility import findings
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
-from tinyexplore.explore.asking import answer
-from tinyexplore.explore.why.fusions import Fusions, compared_text
+from tinyexplore.explore.analysis.why.fusions import Fusions, compared_text
+from tinyexplore.explore.notebook.requests import answer
 
 pytestmark = pytest.mark.browser
 
@@ -44,7 +45,7 @@ def page(browser: Any, view: Explorer, tmp_path: Path) -> Iterator[Any]:
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.add_init_script("localStorage.setItem('tinyexplore.mode', 'workbench')")
     tab.goto((tmp_path / "page.html").as_uri())
-    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=15_000)
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
     yield tab
     tab.close()
     assert errors == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import milliseconds
 from tests.widgets import test_jupyterlab
 from tests.widgets.test_jupyterlab import lab as lab  # the fixture
 
@@ -33,10 +34,10 @@ def cells(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_kernel_answers_what_the_panel_asks(browser: Any, cells: None, lab: str) -> None:
     tab = browser.new_page(viewport={"width": 1400, "height": 1000})
     tab.goto(lab)
-    tab.wait_for_selector("text=| Idle", timeout=90_000)
+    tab.wait_for_selector("text=| Idle", timeout=milliseconds(90))
     tab.evaluate("void window.jupyterapp.commands.execute('notebook:run-cell')")
-    tab.wait_for_selector(".tinyexplore .boxes .box", timeout=60_000)
-    first = tab.wait_for_selector(".tinyexplore .whys .tried.fires", timeout=30_000)
+    tab.wait_for_selector(".tinyexplore .boxes .box", timeout=milliseconds(60))
+    first = tab.wait_for_selector(".tinyexplore .whys .tried.fires", timeout=milliseconds(30))
     assert "fires" in first.inner_text()
     assert "could fire" in tab.inner_text(".tinyexplore .whys .note >> nth=0")
     tab.close()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import prod
 
 from tinyexplore.autograd.tape import GradientRule, Step, beside
-from tinyexplore.dtype import ConstType, dtypes
+from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import Shape
 from tinyexplore.uop import Ops
@@ -144,9 +144,9 @@ def stationary_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 def relu_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y = max(x, 0): dx = g where y > 0, else 0 (also at x = 0, where `MAX` would give half)"""
+    """y = max(x, 0): dx = 0 where y ≤ 0 (also at x = 0, where `MAX` would give half), else g, also where y is NaN"""
     zero = constant(0.0, g)
-    return (zero.alu(Ops.CMPLT, step.result).alu(Ops.WHERE, g, zero),)
+    return (step.result.alu(Ops.CMPLE, zero).alu(Ops.WHERE, zero, g),)
 
 
 def sigmoid_gradient(step: Step, g: LazyBuffer) -> Gradients:
@@ -172,11 +172,11 @@ def abs_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 def copysign_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y = |x| with the sign of s: dx = g where x and y have one sign, -g where not, 0 at 0; ds = 0"""
+    """y = |x| with the sign of s: dx = g where x and y have one sign, -g where not, 0 at 0, NaN at NaN; ds = 0"""
     x, s = step.sources
     zero = constant(0.0, x)
     of_size = step.result.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(g), g)
-    falling = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(of_size), zero)
+    falling = x.alu(Ops.CMPLT, zero).alu(Ops.WHERE, _negated(of_size), x.alu(Ops.MUL, g))
     return zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, of_size, falling), constant(0.0, s)
 
 
@@ -186,11 +186,11 @@ def log1p_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (g.alu(Ops.FDIV, constant(1.0, x).alu(Ops.ADD, x)),)
 
 
-def sinh_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y = sinh x: dx = g · (eˣ + e⁻ˣ) / 2"""
-    (x,) = step.sources
-    cosh = x.alu(Ops.EXP).alu(Ops.ADD, _negated(x).alu(Ops.EXP)).alu(Ops.MUL, constant(0.5, x))
-    return (g.alu(Ops.MUL, cosh),)
+def inverse_root_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = x ** -0.5: dx = -g · y³ / 2"""
+    y = step.result
+    slope = y.alu(Ops.MUL, y).alu(Ops.MUL, y).alu(Ops.MUL, constant(-0.5, y))
+    return (g.alu(Ops.MUL, slope),)
 
 
 def asinh_gradient(step: Step, g: LazyBuffer) -> Gradients:
@@ -291,10 +291,10 @@ def _larger_gradient(step: Step, g: LazyBuffer, takes_first: Ops) -> Gradients:
     a, b = step.sources
     first, second = (b, a) if takes_first is Ops.MAX else (a, b)
     zero = constant(0.0, g)
-    half = a.alu(Ops.CMPEQ, b).alu(Ops.WHERE, g.alu(Ops.MUL, constant(0.5, g)), zero)
+    share = a.alu(Ops.CMPEQ, b).alu(Ops.WHERE, g.alu(Ops.MUL, constant(0.5, g)), g)  # all of it beside a NaN
     return (
-        first.alu(Ops.CMPLT, second).alu(Ops.WHERE, g, half) if step.needs(0) else None,
-        second.alu(Ops.CMPLT, first).alu(Ops.WHERE, g, half) if step.needs(1) else None,
+        second.alu(Ops.CMPLT, first).alu(Ops.WHERE, zero, share) if step.needs(0) else None,
+        first.alu(Ops.CMPLT, second).alu(Ops.WHERE, zero, share) if step.needs(1) else None,
     )
 
 
@@ -331,11 +331,12 @@ def reduce_sum_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 def reduce_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y = max x (or min): g in equal shares to every place that holds y"""
+    """y = max x (or min): g in equal shares to every place that holds y, counted in float32 at least"""
     (x,) = step.sources
-    holds = x.alu(Ops.CMPEQ, step.result.expand(x.shape)).cast(g.dtype)
-    share = g.alu(Ops.FDIV, sum_axes(holds, step.arg))
-    return (holds.alu(Ops.MUL, share.expand(x.shape)),)
+    wide = least_upper_dtype(g.dtype, dtypes.float32)
+    holds = x.alu(Ops.CMPEQ, step.result.expand(x.shape)).cast(wide)
+    share = g.cast(wide).alu(Ops.FDIV, holds.reduce(Ops.ADD, step.arg))
+    return (holds.alu(Ops.MUL, share.expand(x.shape)).cast(g.dtype),)
 
 
 def reduce_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:

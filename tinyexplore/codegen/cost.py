@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
 
 from tinyexplore.dtype import PtrDType, dtypes
@@ -12,10 +12,11 @@ from tinyexplore.uop.symbolic import greatest, simplified, sint
 FREE = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 
-def flop_count(ast: UOp) -> sint:
+def flop_count(ast: UOp, weight: Callable[[Ops], int] = lambda op: 1) -> sint:
     """Arithmetic on values (not on indices), each operation once per run of the loops that it depends on.
 
-    Like `bytes_moved`, arithmetic with the kernel's Variables where its loops are symbolic.
+    Like `bytes_moved`, arithmetic with the kernel's Variables where its loops are symbolic. `weight`: how much an
+    operation counts; `multiplications_in` estimates the time that it takes.
     """
     total: sint = 0
     for node in ast.toposort():
@@ -23,7 +24,7 @@ def flop_count(ast: UOp) -> sint:
             if not _is_index(node):
                 total = total + _steps(node.ranges | set(node.src[node.value_count :]))
         elif node.op in Group.ALU - FREE and not _is_index(node):
-            total = total + _steps(node.ranges)
+            total = total + weight(node.op) * _steps(node.ranges)
     return simplified(total)
 
 

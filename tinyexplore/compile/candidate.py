@@ -122,8 +122,8 @@ def _lock_file() -> int | None:
     """The file that this user's searches on this machine lock; None where there can be none."""
     if fcntl is None:
         return None
-    path = os.path.join(tempfile.gettempdir(), f"tinyexplore-{user()}.lock")
     try:
+        path = os.path.join(tempfile.gettempdir(), f"tinyexplore-{user()}.lock")
         handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     except OSError:
         return None

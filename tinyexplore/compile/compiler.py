@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import cache, partial
 from itertools import count
 
@@ -23,7 +22,6 @@ from tinyexplore.target import NATIVE
 from tinyexplore.trace import KnownAlready, StoodIn, active_recorder, recording, stage, staged
 from tinyexplore.uop import UOp
 from tinyexplore.util import Context, config
-from tinyexplore.util.interpreter import collect_now, collecting_later
 
 
 def runner_key(item: ScheduleItem) -> RunnerKey:
@@ -51,7 +49,7 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
     found = {key: runner for key in dict.fromkeys(keys) if key and (runner := kept.kernels.find(key)) is not None}
     missing = {key for key in keys if key and key not in found}
     at_once = is_searching or len(missing) < 2
-    with collecting_later() if missing and not is_searching else nullcontext(), Compilers(at_once=at_once) as compilers:
+    with Compilers(at_once=at_once) as compilers:
         for item, key in zip(items, keys):
             number = next(_numbers)
             ready.append(ExecItem(item, None, number, item.buffers, values=item.arguments(item.bound)))
@@ -67,8 +65,6 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
                     keeping.append(prepared.keep)
         for keep in keeping:
             keep()
-        if compilers.running:
-            collect_now()
     for key, finish in waiting.items():
         found[key] = finish()
         kept.kernels.keep(key, found[key])

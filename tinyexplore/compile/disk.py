@@ -50,10 +50,11 @@ class Facts:
     aligned: list[int]
     flops: int
     bytes_moved: int
+    operations: int
     engine: str = ""
 
     @staticmethod
-    def of(spec: ProgramSpec, flops: int, bytes_moved: int) -> Facts:
+    def of(spec: ProgramSpec, flops: int, bytes_moved: int, operations: int) -> Facts:
         return Facts(
             spec.name,
             spec.language,
@@ -64,6 +65,7 @@ class Facts:
             sorted(spec.aligned),
             flops,
             bytes_moved,
+            operations,
         )
 
     def spec(self, device: str, again: Callable[[], ProgramSpec]) -> ProgramSpec:

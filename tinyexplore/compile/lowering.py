@@ -21,6 +21,7 @@ from tinyexplore.renderer.program import StoredSpec
 from tinyexplore.runtime.gpu_assembly import assembly_listings
 from tinyexplore.trace import Compiled, Rendered, SourceLine, active_recorder, staged
 from tinyexplore.uop import UOp
+from tinyexplore.uop.ops import multiplications_in
 from tinyexplore.uop.symbolic import sint
 from tinyexplore.util import Config, Context, config
 
@@ -87,6 +88,7 @@ def lowered(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> Pro
 class Prepared:
     """A kernel on its way: all of a Runner but the program. `root`: the ast that was lowered, or found lowered.
 
+    `operations`: `flops` with functions weighed by their time.
     `keep` writes to disk what lowering came to; None where there is nothing to write, because it was found there, say.
     """
 
@@ -96,6 +98,7 @@ class Prepared:
     spec: ProgramSpec
     flops: sint
     bytes_moved: sint
+    operations: sint
     seconds: float
     keep: Callable[[], None] | None = None
 
@@ -105,7 +108,15 @@ class Prepared:
         program = staged("compile", self.root, lambda: compile_program(self.device, self.spec), kernel=number)
         seconds = self.seconds + time.perf_counter() - start
         return Runner(
-            self.device, self.make_kernel, self.spec, program, self.flops, self.bytes_moved, seconds, compiled_again
+            self.device,
+            self.make_kernel,
+            self.spec,
+            program,
+            self.flops,
+            self.bytes_moved,
+            self.operations,
+            seconds,
+            compiled_again,
         )
 
 
@@ -122,15 +133,18 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
         settings = config()  # as they are here and now
         spec = facts.spec(device, lambda: _alone(settings, lambda: lowered(device, choose())))
         seconds = time.perf_counter() - start
-        return Prepared(device, ast, lambda: _alone(settings, choose), spec, facts.flops, facts.bytes_moved, seconds)
+        work = (facts.flops, facts.bytes_moved, facts.operations)
+        return Prepared(device, ast, lambda: _alone(settings, choose), spec, *work, seconds)
     prepared = prepare_optimised(device, choose(), start)
-    flops, moved = prepared.flops, prepared.bytes_moved
-    if key is None or not isinstance(flops, int) or not isinstance(moved, int) or prepared.spec.variables:
+    flops, moved, operations = prepared.flops, prepared.bytes_moved, prepared.operations
+    if not (isinstance(flops, int) and isinstance(moved, int) and isinstance(operations, int)):
+        return prepared
+    if key is None or prepared.spec.variables:
         return prepared
 
     def keep() -> None:
         if may_reuse():
-            keep_facts(key, Facts.of(prepared.spec, flops, moved))
+            keep_facts(key, Facts.of(prepared.spec, flops, moved, operations))
 
     return replace(prepared, keep=keep)
 
@@ -143,7 +157,8 @@ def prepare_optimised(
     recipe = Recipe.of(device, kernel, passes)
     spec = recipe.stored(lowered(device, kernel, passes))
     flops, moved = flop_count(kernel.original), bytes_moved(kernel.original)
-    return Prepared(device, kernel.ast, recipe.kernel, spec, flops, moved, time.perf_counter() - start)
+    operations = flop_count(kernel.original, multiplications_in)
+    return Prepared(device, kernel.ast, recipe.kernel, spec, flops, moved, operations, time.perf_counter() - start)
 
 
 def compile_optimised(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> Runner:
@@ -154,7 +169,7 @@ def compile_optimised(device: str, kernel: Kernel, passes: Sequence[Pass] = PASS
 def compile_given(device: str, kernel: Kernel, uops: Sequence[UOp]) -> Runner:
     """A Runner of a linear program that somebody made for `kernel`."""
     spec: ProgramSpec = Device[device].renderer.render(kernel.name, tuple(uops))
-    return Prepared(device, kernel.ast, lambda: kernel, spec, 0, 0, 0.0).compiled()
+    return Prepared(device, kernel.ast, lambda: kernel, spec, 0, 0, 0, 0.0).compiled()
 
 
 def _alone(settings: Config, work: Callable[[], R]) -> R:

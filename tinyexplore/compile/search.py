@@ -101,7 +101,7 @@ def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> Searc
     with Bench(device, starts[0]) as bench, recording(heard):
         result = beam_search(starts, width, bench, config().BEAM_SEED)
         if bench.progress is not None:
-            bench.progress.record(heard.events[-1])
+            bench.progress.record(heard.log[-1].event)
     if not (result.why_lost or bench.gone):
         keep(key, as_bytes(result, heard.events, starts))
     return result

@@ -12,6 +12,7 @@ from tinyexplore.device.registry import (
     Storage,
     UnknownDevice,
 )
+from tinyexplore.util.later import imported
 
 __all__ = [
     "Allocator",
@@ -28,3 +29,5 @@ __all__ = [
     "Storage",
     "UnknownDevice",
 ]
+
+imported(__name__)

@@ -11,7 +11,7 @@ from tinyexplore.compile.lowering import compile_optimised, further_listings
 from tinyexplore.compile.reuse import kept_here, kept_variable, step_by_step
 from tinyexplore.compile.search import Executor, measuring_on
 from tinyexplore.compile.warm_up import make_ready
-from tinyexplore.device import Buffer
+from tinyexplore.device import Buffer, Device
 from tinyexplore.execute.batch import give_values, prepare_batch
 from tinyexplore.execute.capture import Capture, active_capture, capture_variable, capturing
 from tinyexplore.execute.execitem import ExecItem
@@ -27,8 +27,10 @@ from tinyexplore.execute.memory import (
 )
 from tinyexplore.execute.plan import Plan, Walk, walk
 from tinyexplore.execute.runner import Runner
+from tinyexplore.execute.sampling import Sampling, sampling
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, Since, first_made, forget_sources, note_since, parts_of
-from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.schedule import NO_OVERRIDES, NO_WRITES, Overrides, ScheduleItem, Writes, schedule_graph
+from tinyexplore.target import Target
 from tinyexplore.trace import Planned, active_recorder, console_recorder, recording_unless_heard
 from tinyexplore.uop import Ops
 from tinyexplore.uop.semantics import to_bits
@@ -43,6 +45,18 @@ def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
     if active_capture() is None:
         wanted = [node for node in wanted if not _is_constant(node)]
     return create_schedule(wanted, writes_now(wanted))
+
+
+def create_schedule(
+    outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES, overrides: Overrides = NO_OVERRIDES
+) -> tuple[ScheduleItem, ...]:
+    """`schedule_graph` for the targets of the devices that `outputs` and their sources are on."""
+    return schedule_graph(outputs, target_of, writes, overrides)
+
+
+def target_of(device: str) -> Target:
+    """The target that a device compiles for, by the device's name. It opens the device."""
+    return Device[device].target
 
 
 def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
@@ -219,12 +233,14 @@ __all__ = [
     "Executor",
     "MemoryPlan",
     "Runner",
+    "Sampling",
     "active_capture",
     "capture_variable",
     "capturing",
     "compile_item",
     "compile_many",
     "compile_optimised",
+    "create_schedule",
     "console",
     "further_listings",
     "give_values",
@@ -239,10 +255,12 @@ __all__ = [
     "read",
     "realize",
     "realize_apart",
+    "sampling",
     "schedule",
     "share_memory",
     "spread",
     "step_by_step",
+    "target_of",
     "tell_launches",
     "with_other_buffers",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from tinyexplore.device import Buffer
 from tinyexplore.execute.runner import Runner
+from tinyexplore.execute.sampling import sample_launch
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import Ran, active_recorder
 from tinyexplore.uop.symbolic import sint, value_of
@@ -31,7 +32,7 @@ class ExecItem:
         return {**vars(self), "bound": None}  # addresses mean something in this process only
 
     def run(self) -> None:
-        """Once, on all its threads; told as `Ran` where a recorder listens."""
+        """Once, on all its threads, recorded as `Ran`; and again for its samples, where `sampling` asks for them."""
         recorder = active_recorder()
         if recorder is not None:
             recorder.about_to_run(self)
@@ -40,6 +41,7 @@ class ExecItem:
         if recorder is not None:
             recorder.record_gone()
             recorder.record(Ran(self, seconds, self.bytes_moved, self.flops))
+        sample_launch(self, seconds)
 
     @property
     def flops(self) -> int:

@@ -22,7 +22,7 @@ RUNNER_BYTES = 40 << 10
 @dataclass(frozen=True, eq=False)
 class Runner:
     """A compiled kernel: `spec` is its program, `flops` and `bytes_moved` the least that one run costs (arithmetic
-    with its Variables, where it has some).
+    with its Variables, where it has some); `operations` is `flops` with each function weighed by its time.
 
     `make_kernel` gives the Kernel, which is made when somebody asks for it, as the text of `spec` is. `again` compiles
     it in another process.
@@ -34,6 +34,7 @@ class Runner:
     program: CompiledProgram
     flops: sint
     bytes_moved: sint
+    operations: sint
     compile_seconds: float
     again: Callable[[str, UOp, UOp, UOp, tuple[Opt, ...]], Runner] = field(repr=False)
 
@@ -58,11 +59,11 @@ class Runner:
 
     def work_ns(self, values: Sequence[int]) -> float:
         """About how long one core takes for these values of its Variables."""
-        flops, moved = self.flops, self.bytes_moved
-        if type(flops) is int and type(moved) is int:
-            return estimated_ns(flops, moved, self.spec.target)
+        operations, moved = self.operations, self.bytes_moved
+        if type(operations) is int and type(moved) is int:
+            return estimated_ns(operations, moved, self.spec.target)
         known = dict(zip(self.spec.variables, values))
-        return estimated_ns(value_of(self.flops, known), value_of(self.bytes_moved, known), self.spec.target)
+        return estimated_ns(value_of(operations, known), value_of(moved, known), self.spec.target)
 
 
 __all__ = ["RUNNER_BYTES", "Runner"]

@@ -11,86 +11,95 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+from tinyexplore.explore.tracefile.exporters import register_exporters
+
 if TYPE_CHECKING:
-    from tinyexplore.explore.byhand.caches import CacheComparison, CacheModel
-    from tinyexplore.explore.byhand.debugger import Access, Debugger, DebuggerError
-    from tinyexplore.explore.byhand.lru import Cache
-    from tinyexplore.explore.codec import Limits, trace_from_json, trace_to_json
-    from tinyexplore.explore.comparing.comparison import Comparison, compare
-    from tinyexplore.explore.comparing.difference import diff
-    from tinyexplore.explore.comparing.machines import Machines, targets
-    from tinyexplore.explore.comparing.rosetta import Rosetta, RosettaError
-    from tinyexplore.explore.cores.view import TensorCores, tensor_cores
+    from tinyexplore.explore.analysis.byhand.caches import CacheComparison, CacheModel
+    from tinyexplore.explore.analysis.byhand.debugger import Access, Debugger, DebuggerError
+    from tinyexplore.explore.analysis.byhand.lru import Cache
+    from tinyexplore.explore.analysis.comparing.comparison import Comparison, compare
+    from tinyexplore.explore.analysis.comparing.difference import diff
+    from tinyexplore.explore.analysis.comparing.machines import Machines
+    from tinyexplore.explore.analysis.comparing.rosetta import Rosetta, RosettaError
+    from tinyexplore.explore.analysis.cores.view import TensorCores, tensor_cores
+    from tinyexplore.explore.analysis.machine.table import Ceilings, ceilings
+    from tinyexplore.explore.analysis.shapes.cells import Cell
+    from tinyexplore.explore.analysis.shapes.view import ShapeView, shape
+    from tinyexplore.explore.analysis.traffic import loaded_bytes
+    from tinyexplore.explore.analysis.why.chosen import WhyOpts, why_opts
+    from tinyexplore.explore.analysis.why.fusions import WhyKernels, why_kernels
+    from tinyexplore.explore.analysis.why.rules import Tried, WhyNot, could_fire, why_not
     from tinyexplore.explore.exports.interchange import Graph, NoDotProgram
-    from tinyexplore.explore.exports.perfetto import MissingPackage
+    from tinyexplore.explore.exports.perfetto import MissingPackage, to_perfetto
     from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
-    from tinyexplore.explore.exports.tabular import rows_of
-    from tinyexplore.explore.model import Trace
-    from tinyexplore.explore.pictures.roofline import Dot, loaded_bytes, roofline_svg
-    from tinyexplore.explore.query import biography, line_frames, related, trace_lines, user_lines, where
-    from tinyexplore.explore.session import CaptureError, Explorer, capture, explore
-    from tinyexplore.explore.shapes.cells import Cell
-    from tinyexplore.explore.shapes.view import ShapeView, shape
-    from tinyexplore.explore.valid import TraceFormatError
-    from tinyexplore.explore.why.chosen import WhyOpts, why_opts
-    from tinyexplore.explore.why.fusions import WhyKernels, why_kernels
-    from tinyexplore.explore.why.rules import Tried, WhyNot, could_fire, why_not
+    from tinyexplore.explore.exports.tabular import rows_of, to_dataframe
+    from tinyexplore.explore.notebook.session import CaptureError, Explorer, capture, explore
+    from tinyexplore.explore.notebook.targets import targets
+    from tinyexplore.explore.tracefile.codec import Limits, trace_from_json, trace_to_json
+    from tinyexplore.explore.tracefile.model import Trace
+    from tinyexplore.explore.tracefile.pictures.roofline import Dot, roofline_svg
+    from tinyexplore.explore.tracefile.query import biography, line_frames, related, trace_lines, user_lines, where
+    from tinyexplore.explore.tracefile.valid import TraceFormatError
 
 _HOMES = {
-    "Trace": "model",
-    "Limits": "codec",
-    "TraceFormatError": "valid",
-    "trace_from_json": "codec",
-    "trace_to_json": "codec",
-    "biography": "query",
-    "Machines": "comparing.machines",
-    "targets": "comparing.machines",
-    "Comparison": "comparing.comparison",
-    "compare": "comparing.comparison",
-    "Rosetta": "comparing.rosetta",
-    "RosettaError": "comparing.rosetta",
-    "TensorCores": "cores.view",
-    "tensor_cores": "cores.view",
-    "Access": "byhand.debugger",
-    "Cache": "byhand.lru",
-    "CacheComparison": "byhand.caches",
-    "CacheModel": "byhand.caches",
-    "GPUView": "byhand.gpu",
-    "Debugger": "byhand.debugger",
-    "DebuggerError": "byhand.debugger",
-    "diff": "comparing.difference",
-    "line_frames": "query",
-    "related": "query",
+    "Trace": "tracefile.model",
+    "Limits": "tracefile.codec",
+    "TraceFormatError": "tracefile.valid",
+    "trace_from_json": "tracefile.codec",
+    "trace_to_json": "tracefile.codec",
+    "biography": "tracefile.query",
+    "Machines": "analysis.comparing.machines",
+    "targets": "notebook.targets",
+    "Comparison": "analysis.comparing.comparison",
+    "compare": "analysis.comparing.comparison",
+    "Rosetta": "analysis.comparing.rosetta",
+    "RosettaError": "analysis.comparing.rosetta",
+    "TensorCores": "analysis.cores.view",
+    "tensor_cores": "analysis.cores.view",
+    "Access": "analysis.byhand.debugger",
+    "Cache": "analysis.byhand.lru",
+    "CacheComparison": "analysis.byhand.caches",
+    "CacheModel": "analysis.byhand.caches",
+    "GPUView": "analysis.byhand.gpu",
+    "Debugger": "analysis.byhand.debugger",
+    "DebuggerError": "analysis.byhand.debugger",
+    "diff": "analysis.comparing.difference",
+    "line_frames": "tracefile.query",
+    "related": "tracefile.query",
     "reproducer": "exports.scripts",
     "rows_of": "exports.tabular",
-    "trace_lines": "query",
-    "user_lines": "query",
-    "where": "query",
+    "to_dataframe": "exports.tabular",
+    "to_perfetto": "exports.perfetto",
+    "trace_lines": "tracefile.query",
+    "user_lines": "tracefile.query",
+    "where": "tracefile.query",
     "ReproducerError": "exports.scripts",
     "Graph": "exports.interchange",
     "NoDotProgram": "exports.interchange",
     "MissingPackage": "exports.perfetto",
-    "Dot": "pictures.roofline",
-    "loaded_bytes": "pictures.roofline",
-    "roofline_svg": "pictures.roofline",
-    "equivalent": "playground.equivalence",
-    "Counterexample": "playground.equivalence",
-    "Verdict": "playground.equivalence",
-    "CaptureError": "session",
-    "Explorer": "session",
-    "capture": "session",
-    "explore": "session",
-    "Cell": "shapes.cells",
-    "ShapeView": "shapes.view",
-    "shape": "shapes.view",
-    "Tried": "why.rules",
-    "WhyNot": "why.rules",
-    "could_fire": "why.rules",
-    "why_not": "why.rules",
-    "WhyKernels": "why.fusions",
-    "why_kernels": "why.fusions",
-    "WhyOpts": "why.chosen",
-    "why_opts": "why.chosen",
+    "Ceilings": "analysis.machine.table",
+    "Dot": "tracefile.pictures.roofline",
+    "ceilings": "analysis.machine.table",
+    "loaded_bytes": "analysis.traffic",
+    "roofline_svg": "tracefile.pictures.roofline",
+    "equivalent": "whatif.playground.equivalence",
+    "Counterexample": "whatif.playground.equivalence",
+    "Verdict": "whatif.playground.equivalence",
+    "CaptureError": "notebook.session",
+    "Explorer": "notebook.session",
+    "capture": "notebook.session",
+    "explore": "notebook.session",
+    "Cell": "analysis.shapes.cells",
+    "ShapeView": "analysis.shapes.view",
+    "shape": "analysis.shapes.view",
+    "Tried": "analysis.why.rules",
+    "WhyNot": "analysis.why.rules",
+    "could_fire": "analysis.why.rules",
+    "why_not": "analysis.why.rules",
+    "WhyKernels": "analysis.why.fusions",
+    "why_kernels": "analysis.why.fusions",
+    "WhyOpts": "analysis.why.chosen",
+    "why_opts": "analysis.why.chosen",
 }
 
 __all__ = [
@@ -99,6 +108,7 @@ __all__ = [
     "CacheComparison",
     "CacheModel",
     "CaptureError",
+    "Ceilings",
     "Cell",
     "Comparison",
     "Counterexample",
@@ -125,6 +135,7 @@ __all__ = [
     "WhyOpts",
     "biography",
     "capture",
+    "ceilings",
     "compare",
     "could_fire",
     "diff",
@@ -139,6 +150,8 @@ __all__ = [
     "shape",
     "targets",
     "tensor_cores",
+    "to_dataframe",
+    "to_perfetto",
     "trace_from_json",
     "trace_lines",
     "trace_to_json",
@@ -163,12 +176,15 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+register_exporters(__getattr__)
+
+
 class _CallablePackage(types.ModuleType):
     """This package; called, it is the function `explore` in it."""
 
     def __call__(self, f: Any, *args: Any, **options: Any) -> Any:
         """`explore(f, *args, **options)`: what becomes of `f(*args)`."""
-        from tinyexplore.explore.session import explore  # noqa: PLC0415 (start-up: it loads the engine)
+        from tinyexplore.explore.notebook.session import explore  # noqa: PLC0415 (start-up: it loads the engine)
 
         return explore(f, *args, **options)
 

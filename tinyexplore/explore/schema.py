@@ -1,12 +1,13 @@
-"""The front end's types and checks in TypeScript, generated from the Trace model, so that they cannot drift apart.
+"""The front end's types and checks in TypeScript, generated from the Trace model and from the table of requests.
 
-`python -m tinyexplore.explore.schema` writes `widgets/src/model.ts`; with `--check` it compares instead.
+`python -m tinyexplore.explore.schema` writes `model.ts` and `requests.ts` in `widgets/src`; with `--check` it compares.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib
 import inspect
 import json
 import sys
@@ -14,10 +15,12 @@ import types
 import typing
 from pathlib import Path
 
-from tinyexplore.explore import model
-from tinyexplore.explore.valid import AtLeast, Id, Index, OneOf, constraint_of, hints_of
+from tinyexplore.explore.live import playing  # noqa: F401  it registers a request, too
+from tinyexplore.explore.notebook.requests import REQUESTS, Request
+from tinyexplore.explore.tracefile import model
+from tinyexplore.explore.tracefile.valid import AtLeast, Id, Index, OneOf, constraint_of, hints_of
 
-TARGET = Path(__file__).resolve().parents[2] / "widgets" / "src" / "model.ts"
+FOLDER = Path(__file__).resolve().parents[2] / "widgets" / "src"
 
 _SCALARS = {int: "number", float: "number", str: "string", bool: "boolean", type(None): "null"}
 
@@ -29,12 +32,75 @@ class SchemaError(TypeError):
 def to_typescript() -> str:
     """The text of `model.ts`: one interface for each dataclass of the model, in the order of the module."""
     parts = [
-        "// Generated from tinyexplore/explore/model.py by `python -m tinyexplore.explore.schema`. Do not edit.",
+        "// Generated from tinyexplore/explore/tracefile/model.py by `python -m tinyexplore.explore.schema`. "
+        "Do not edit.",
         f"export const TRACE_VERSION = {model.TRACE_VERSION};",
     ]
     parts.extend(_interface(cls) for cls in _dataclasses())
     parts.append(_shapes())
     return "\n\n".join(parts) + "\n"
+
+
+def requests_to_typescript() -> str:
+    """The text of `requests.ts`: an interface for each request, and for each response that is a dataclass."""
+    responses = {name: _response_of(cls) for name, cls in REQUESTS.items()}
+    found: dict[str, type] = {}
+    for response in responses.values():
+        if response is not None:
+            _collect(response, found)
+    imported = sorted(cls.__name__ for cls in found.values() if cls.__module__ == model.__name__)
+    parts = [
+        "// Generated from tinyexplore/explore/notebook/requests.py by `python -m tinyexplore.explore.schema`. "
+        "Do not edit.",
+        *([f'import type {{ {", ".join(imported)} }} from "./model";'] if imported else []),
+        *(_request(name, cls) for name, cls in REQUESTS.items()),
+        "/** A request, as JSON. */\nexport type Question =\n"
+        + "\n".join(f"  | {cls.__name__}Request" for cls in REQUESTS.values())
+        + ";",
+        *(_interface(cls) for cls in found.values() if cls.__module__ != model.__name__),
+    ]
+    rows = [f'  "{name}": {"unknown" if cls is None else cls.__name__};' for name, cls in responses.items()]
+    parts.append(
+        "/** The response to each request; `unknown`: plain data, whose type its view has. */\n"
+        "export interface Responses {\n" + "\n".join(rows) + "\n}"
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _response_of(cls: type[Request]) -> type | None:
+    """The class of a request's responses; None for plain data."""
+    if not cls.response:
+        return None
+    module, _, name = cls.response.partition(":")
+    found: type = getattr(importlib.import_module(module), name)
+    return found
+
+
+def _collect(cls: type, found: dict[str, type]) -> None:
+    """`cls` and all dataclasses in its fields, those in fields first."""
+    if cls.__name__ in found:
+        if found[cls.__name__] is not cls:
+            raise SchemaError(f"two classes of responses have one name: {cls} and {found[cls.__name__]}")
+        return
+    for hint in typing.get_type_hints(cls).values():
+        for part in _parts(hint):
+            if isinstance(part, type) and dataclasses.is_dataclass(part):
+                _collect(part, found)
+    found[cls.__name__] = cls
+
+
+def _parts(hint: typing.Any) -> list[typing.Any]:
+    """`hint` and all types inside it."""
+    return [hint, *(part for argument in typing.get_args(hint) for part in _parts(argument))]
+
+
+def _request(name: str, cls: type[Request]) -> str:
+    hints = typing.get_type_hints(cls)
+    lines = [f"/** {_one_paragraph(cls)} */", f"export interface {cls.__name__}Request {{", f'  ask: "{name}";']
+    for one in dataclasses.fields(cls):  # type: ignore[arg-type]
+        optional = "" if one.default is dataclasses.MISSING else "?"
+        lines.append(f"  {one.name}{optional}: {_type(hints[one.name], f'{cls.__name__}.{one.name}')};")
+    return "\n".join([*lines, "}"])
 
 
 def _dataclasses() -> list[type]:
@@ -75,8 +141,10 @@ def _shape(hint: typing.Any) -> typing.Any:
             return {"id": True}
         case Index(table, before):
             return {"index": table, "before": before}
-        case AtLeast(least):
+        case AtLeast(least, None):
             return {"least": least, "of": _shape(kind)}
+        case AtLeast(least, most):
+            return {"least": least, "most": most, "of": _shape(kind)}
         case OneOf(words):
             return {"words": list(words)}
     if kind in _SCALARS:
@@ -98,10 +166,16 @@ def _one_paragraph(cls: type) -> str:
 def _type(hint: typing.Any, where: str) -> str:
     if hint in _SCALARS:
         return _SCALARS[hint]
+    if hint is typing.Any:
+        return "unknown"
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return hint.__name__
     origin = typing.get_origin(hint)
     arguments = typing.get_args(hint)
+    if origin is typing.Literal:
+        return " | ".join(json.dumps(word) for word in arguments)
+    if origin is dict:
+        return f"Record<{_type(arguments[0], where)}, {_type(arguments[1], where)}>"
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         element = _type(arguments[0], where)
         return f"({element})[]" if " | " in element else f"{element}[]"
@@ -115,20 +189,20 @@ def _type(hint: typing.Any, where: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the file, or compare it (`--check`: exit status 1 where it is stale)."""
+    """Write the files, or compare them (`--check`: exit status 1 where one is stale)."""
     parser = argparse.ArgumentParser(prog="python -m tinyexplore.explore.schema", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    parser.add_argument("--output", type=Path, default=TARGET, help="the file to write or compare")
+    parser.add_argument("--output", type=Path, default=FOLDER, help="the folder of the files")
     options = parser.parse_args(arguments)
-    text = to_typescript()
-    if not options.check:
-        options.output.write_text(text, encoding="utf-8")
-        return 0
-    found = options.output.read_text(encoding="utf-8") if options.output.exists() else ""
-    if found == text:
-        return 0
-    sys.stderr.write(f"{options.output} does not say what model.py says; run: python -m tinyexplore.explore.schema\n")
-    return 1
+    stale = 0
+    for name, text in {"model.ts": to_typescript(), "requests.ts": requests_to_typescript()}.items():
+        path = options.output / name
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            sys.stderr.write(f"{path} is not current; run: python -m tinyexplore.explore.schema\n")
+            stale = 1
+    return stale
 
 
 if __name__ == "__main__":

@@ -116,36 +116,69 @@ def _captured(
         )
     written = written_by(heard.items)
     numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(given)))}
-    assigned: list[tuple[int, LazyBuffer]] = []
-    in_place = [number for key, number in numbers.items() if not written.isdisjoint(own_buffers(before[key][1]))]
-    states: list[State] = []
-    for tensor, old in changed:
-        if id(tensor) not in numbers and (problem := _problem(tensor, old, written - heard.given, before)):
-            late = [other for other, _ in changed if id(other) not in numbers]
-            raise CaptureLater(problem, result, late, [other for other in late if id(other) in notes.in_part])
-    for tensor, old in changed:
-        if id(tensor) in numbers:
-            if own_buffers(tensor.lazydata) != own_buffers(before[id(tensor)][1]):
-                assigned.append((numbers[id(tensor)], tensor.lazydata))
-            continue
-        states.append(State(tensor, old, tensor.lazydata))
+    outside = [(tensor, old) for tensor, old in changed if id(tensor) not in numbers]
+    _check_state(outside, written - heard.given, before, notes, result)
     structure = taken_apart(result, "result", [])
-    outputs = [
-        Output(numbers.get(id(tensor)), tensor, None)
-        if id(tensor) in before
-        else Output(None, None, values[id(tensor)])
-        for _, tensor in names
-    ]
-    settled = {id(tensor) for tensor, _ in changed} | {id(tensor) for tensor in given}
+    settled = {id(tensor) for tensor, _ in changed} | numbers.keys()
     others = [pair for key, pair in before.items() if key not in settled]
-    given_before = [before[id(tensor)][1] for tensor in given]
-    baked = [(tensor, old) for tensor, old in others if _is_baked(old, heard, written)]
     _check_variables(heard.items, arguments)
     found = Captured(
-        arguments, given_before, heard.items, states, assigned, notes.keys, structure, outputs, others, baked, in_place
+        arguments,
+        [before[id(tensor)][1] for tensor in given],
+        heard.items,
+        [State(tensor, old, tensor.lazydata) for tensor, old in outside],
+        _assigned_arguments(changed, numbers, before),
+        notes.keys,
+        structure,
+        [_output(tensor, numbers, before, values) for _, tensor in names],
+        others,
+        [(tensor, old) for tensor, old in others if _is_baked(old, heard, written)],
+        [number for key, number in numbers.items() if not written.isdisjoint(own_buffers(before[key][1]))],
     )
     found.asked = _requirements(asked, arguments)
     return found, given
+
+
+def _check_state(
+    outside: list[tuple[Tensor, LazyBuffer]],
+    written: set[Buffer],
+    before: dict[int, tuple[Tensor, LazyBuffer]],
+    notes: Notes,
+    result: Any,
+) -> None:
+    """Raise CaptureLater where a tensor that is no argument cannot become state of the replay.
+
+    outside: the changed tensors that are no arguments, each with its value before the call.
+    """
+    for tensor, old in outside:
+        if problem := _problem(tensor, old, written, before):
+            late = [other for other, _ in outside]
+            raise CaptureLater(problem, result, late, [other for other in late if id(other) in notes.in_part])
+
+
+def _assigned_arguments(
+    changed: list[tuple[Tensor, LazyBuffer]],
+    numbers: dict[int, int],
+    before: dict[int, tuple[Tensor, LazyBuffer]],
+) -> list[tuple[int, LazyBuffer]]:
+    """The arguments that the call gave new memory, by number, with their new values."""
+    return [
+        (numbers[id(tensor)], tensor.lazydata)
+        for tensor, _ in changed
+        if id(tensor) in numbers and own_buffers(tensor.lazydata) != own_buffers(before[id(tensor)][1])
+    ]
+
+
+def _output(
+    tensor: Tensor,
+    numbers: dict[int, int],
+    before: dict[int, tuple[Tensor, LazyBuffer]],
+    values: dict[int, LazyBuffer],
+) -> Output:
+    """A tensor of the result: one that existed before the call, or the value of a new one."""
+    if id(tensor) in before:
+        return Output(numbers.get(id(tensor)), tensor, None)
+    return Output(None, None, values[id(tensor)])
 
 
 def _requirements(asked: list[UOp], arguments: Arguments) -> list[Requirement]:

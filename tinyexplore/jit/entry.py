@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from tinyexplore import engine
 from tinyexplore.jit.arguments import Leaf
 from tinyexplore.jit.replay import Replay
@@ -23,25 +25,15 @@ def make_entry(replay: Replay) -> Entry | None:
     It does what needs no more than comparing: tensors as arguments, one batch of machine code, nothing random, no
     state, and as a result new tensors.
     """
-    batch = replay.steps[0][0] if len(replay.steps[0]) == 1 else None
-    if not isinstance(batch, Batch) or not replay.plain or replay.changes:
-        return None
-    if replay.keys or replay.same or any(output.value is None for output in replay.found.outputs):
-        return None
-    structure = replay.found.structure
-    form = None if isinstance(structure, Leaf) else type(structure)
-    leaves = [structure] if form is None else list(structure) if form in (tuple, list) else []
-    if not leaves or not all(isinstance(leaf, Leaf) for leaf in leaves):
-        return None
-    if sum(0 if item.runner is None else item.runner.work_ns(()) for item in replay.items) > LONGEST_NS:
-        return None
-    if len(replay.slots) > MOST_ARGUMENTS:
+    batch = _only_batch(replay)
+    results = _new_results(replay)
+    if batch is None or not results or not _only_compares(replay) or not _runs_briefly(replay):
         return None
     if not has_entries(Tensor, LazyBuffer):
         return None
+    structure = replay.found.structure
     names = field_offsets(Tensor) or ()
-    results = [replay.found.outputs[leaf.number].value for leaf in leaves]
-    tensors = [Tensor._wrap(value) for value in results if value is not None]
+    tensors = [Tensor._wrap(value) for value in results]
     return Entry(
         batch,
         GlobalCounters.native,
@@ -54,8 +46,40 @@ def make_entry(replay: Replay) -> Entry | None:
         replay.written,
         (config_variable(), engine.capture_variable(), engine.kept_variable()),
         [{name: getattr(tensor, name, None) for name in names} for tensor in tensors],
-        form,
+        None if isinstance(structure, Leaf) else type(structure),
     )
+
+
+def _only_batch(replay: Replay) -> Batch | None:
+    """The batch of machine code that is all that `replay` launches; None where it launches anything else."""
+    if len(replay.steps[0]) != 1:
+        return None
+    (step,) = replay.steps[0]
+    return step if isinstance(step, Batch) else None
+
+
+def _runs_briefly(replay: Replay) -> bool:
+    """Whether the estimated time of all kernels is at most LONGEST_NS."""
+    return sum(0 if item.runner is None else item.runner.work_ns(()) for item in replay.items) <= LONGEST_NS
+
+
+def _only_compares(replay: Replay) -> bool:
+    """Whether comparing the arguments is all that a call needs: no state, no random keys, no argument given twice."""
+    if not replay.plain or replay.changes or replay.keys or replay.same:
+        return False
+    return len(replay.slots) <= MOST_ARGUMENTS
+
+
+def _new_results(replay: Replay) -> list[LazyBuffer]:
+    """The values of the result: one new tensor, or a tuple or list of new tensors; empty where it is anything else."""
+    structure = replay.found.structure
+    leaves = [structure] if isinstance(structure, Leaf) else structure
+    if type(leaves) not in (tuple, list) or not all(isinstance(leaf, Leaf) for leaf in leaves):
+        return []
+    values = [output.value for output in replay.found.outputs]
+    if any(value is None for value in values):
+        return []
+    return [cast("LazyBuffer", values[leaf.number]) for leaf in leaves]
 
 
 def _argument(slot: Slot) -> Argument | None:

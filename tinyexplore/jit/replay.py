@@ -126,27 +126,46 @@ def read_by(items: Iterable[ExecItem]) -> set[Buffer]:
     return {buffer for item in items for buffer in item.buffers[outputs_of(item) :]}
 
 
+def _costs(items: list[ExecItem]) -> tuple[int, Any, Any]:
+    """Number of launches, floating-point operations and bytes moved of one replay."""
+    flops = sum(0 if item.runner is None else item.runner.flops for item in items)
+    moved = sum(item.bytes_moved if item.runner is None else item.runner.bytes_moved for item in items)
+    return len(items), simplified(flops), simplified(moved)
+
+
 class Replay:
     """Does a captured call again. Where it has state there are two lists of items, which work in turns."""
 
     def __init__(self, found: Captured) -> None:
         self.found, self.states, self.assigned, self.keys = found, found.states, found.assigned, found.keys
         self.training = Tensor.training
-        self.at = [0]
-        self.moves = any([not state.stays for state in found.states])
-        self.turns = [_exchanged(found.items, found.states, turn) for turn in ((0, 1) if self.moves else (0,))]
+        self.values = found.values
+        self.epoch = Epoch.count[0]
+        self.is_known = False  # whether TinyJit has checked that machine code can do the calls
+        self._bind_kernels()
+        every = list({id(item): item for items in self.turns for item in items}.values())
+        self._bind_arguments(every)
+        self._plan_state_exchange()
+        self._free_arguments(every)
+        self.watched, self.fixed = self._watched(every)
+        self._classify_call()
+
+    def _bind_kernels(self) -> None:
+        """Build the list of kernels for each turn, its launch steps and its costs."""
+        self.at = [0]  # the number of the turn that comes next
+        self.moves = any(not state.stays for state in self.states)
+        self.turns = [_exchanged(self.found.items, self.states, turn) for turn in ((0, 1) if self.moves else (0,))]
         self.steps: list[list[Callable[[], None]]] = [prepare_batch(items) for items in self.turns]
         with engine.console():
             engine.tell_launches(self.turns[0])
-        self.is_native = all([isinstance(step, Batch) for steps in self.steps for step in steps])
-        every = list({id(item): item for items in self.turns for item in items}.values())
-        self.costs = (
-            len(self.items),
-            simplified(sum([0 if item.runner is None else item.runner.flops for item in self.items])),
-            simplified(
-                sum([item.bytes_moved if item.runner is None else item.runner.bytes_moved for item in self.items])
-            ),
-        )
+        self.is_native = all(isinstance(step, Batch) for steps in self.steps for step in steps)
+        self.costs = _costs(self.items)
+        # The values of Variables that the kernels of each turn have; None: the other turn may have changed them.
+        self.given: list[dict[UOp, int] | None] = [self.found.values for _ in self.turns]
+
+    def _bind_arguments(self, every: list[ExecItem]) -> None:
+        """Find the kernel operands (in all kernels, `every`) that each argument and each new result fills."""
+        found = self.found
         self.slots = self._argument_slots(every)
         self.in_place = [(number, self.slots[number]) for number in found.in_place]
         lent = {found.given[number].buffer for number in found.in_place}
@@ -156,39 +175,40 @@ class Replay:
         ]
         self.altered = sorted({*found.in_place, *[number for number, _ in self.assigned]})
         tensors = [tensor for _, tensor in found.arguments.tensors]
-        self.one = {
+        self.one = {  # (changed argument, argument) that were one tensor when captured
             (number, other)
             for number in self.altered
             for other, tensor in enumerate(tensors)
             if tensor is tensors[number]
         }
+
+    def _plan_state_exchange(self) -> None:
+        """Prepare, for each turn, the calls and values that advance the state after its kernels have run."""
         self.changes = bool(self.states or self.assigned or self.in_place)
+        self.tensors = [state.tensor for state in self.states]
         self.seen: list[int] = []  # the epoch before and after the last change of state
         see = partial(self.seen.extend, Epoch.count)
-        last = len(self.turns) - 1
-        self.exchanges = [  # what is done at once when the kernels of each turn have run
-            [partial(self.seen.clear), see, Epoch.advance, see, partial(self.at.__setitem__, 0, last - turn)]
-            for turn in range(len(self.turns))
-        ]
-        self.tensors = [state.tensor for state in self.states]
-        self.after = [[state.values[last - turn] for state in self.states] for turn in range(len(self.turns))]
-        written = [written_by(items) for items in self.turns]
-        self.overwritten = [  # what each turn reads as state, and writes to as well
-            [buffer for state in self.states for buffer in state.buffers[turn] if buffer in written[turn]]
-            for turn in range(len(self.turns))
-        ]
-        self.values = found.values
-        # what the kernels of each turn were last given, where it is still theirs (they share some)
-        self.given: list[dict[UOp, int] | None] = [found.values for _ in self.turns]
-        self._free_arguments(every)
-        self.watched, self.fixed = self._watched(every)
-        structure = list(found.arguments.structure.values())
-        self.plain = found.arguments.positional and all(isinstance(one, Leaf) for one in structure)
-        self.plain = self.plain and not found.values
+        self.exchanges: list[list[partial[Any]]] = []
+        self.after: list[list[LazyBuffer]] = []  # the values of the states after each turn
+        self.overwritten: list[list[Buffer]] = []  # the buffers that each turn both reads as state and writes
+        for turn, items in enumerate(self.turns):
+            following = len(self.turns) - 1 - turn
+            self.exchanges.append(
+                [partial(self.seen.clear), see, Epoch.advance, see, partial(self.at.__setitem__, 0, following)]
+            )
+            self.after.append([state.values[following] for state in self.states])
+            written = written_by(items)
+            read = [buffer for state in self.states for buffer in state.buffers[turn]]
+            self.overwritten.append([buffer for buffer in read if buffer in written])
+
+    def _classify_call(self) -> None:
+        """Decide whether calls may skip taking arguments apart (`plain`) and putting the result together (`single`)."""
+        structure = list(self.found.arguments.structure.values())
+        only_tensors = all(isinstance(leaf, Leaf) for leaf in structure)
+        self.plain = self.found.arguments.positional and only_tensors and not self.found.values
         self.count = len(structure)
-        self.single = found.outputs[0].value if found.structure == Leaf(0) and not found.values else None
-        self.epoch = Epoch.count[0]
-        self.is_known = False  # whether it was asked if machine code can do its calls
+        is_single = self.found.structure == Leaf(0) and not self.found.values
+        self.single = self.found.outputs[0].value if is_single else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         for slot in (*self.slots, *[slot for _, slot in self.watched]):

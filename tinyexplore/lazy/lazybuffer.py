@@ -29,8 +29,10 @@ from tinyexplore.uop.symbolic import (
     holds,
     is_symbolic,
     is_undecided,
+    limits,
     product,
     simplified,
+    text,
     value_of,
 )
 from tinyexplore.uop.uop import UOp, argument_text
@@ -238,9 +240,10 @@ class LazyBuffer:
             return _sharded().const(value, dtype, device, shape)
         if isinstance(value, UOp):
             value = simplified(value)
+            need_dtype_for(value, dtype)
         if not isinstance(value, UOp):
             value = dtypes.as_const(value, dtype)
-        return LazyBuffer(Ops.CONST, dtype, normal(shape), (), value, device)
+        return LazyBuffer(Ops.CONST, dtype, sized(shape), (), value, device)
 
     @staticmethod
     def iota(length: int, dtype: DType, device: str) -> LazyBuffer:
@@ -248,7 +251,7 @@ class LazyBuffer:
         device = Device.canonicalize(device)  # a sharded tensor tells its devices as a tuple
         if Device.is_group(device):
             return _sharded().iota(length, dtype, device)
-        return LazyBuffer(Ops.IOTA, dtype, normal((length,)), (), None, device)
+        return LazyBuffer(Ops.IOTA, dtype, sized((length,)), (), None, device)
 
     @staticmethod
     def from_buffer(buffer: Buffer, shape: Shape) -> LazyBuffer:
@@ -513,7 +516,7 @@ class LazyBuffer:
 
     def expand(self, shape: Shape) -> LazyBuffer:
         """Axes of size 1 repeated to the size in `shape` (same rank)."""
-        shape = normal(shape)
+        shape = sized(shape)
         if shape == self.shape:
             return self
         if len(shape) != len(self.shape) or any([a not in (1, b) for a, b in zip(self.shape, shape)]):
@@ -536,7 +539,7 @@ class LazyBuffer:
             raise ShapeError(f"pad {self.shape} by {amounts}: need one pair of non-negative amounts per axis")
         if all([pair == (0, 0) for pair in amounts]):
             return self
-        shape = normal(tuple([before + size + after for size, (before, after) in zip(self.shape, amounts)]))
+        shape = sized(tuple([before + size + after for size, (before, after) in zip(self.shape, amounts)]))
         return self._view(Ops.PAD, shape, amounts)
 
     def shrink(self, bounds: Sequence[tuple[Any, Any]]) -> LazyBuffer:
@@ -579,7 +582,7 @@ class LazyBuffer:
                 f"needs an axis of at least {reach}"
             )
         count = (self.shape[axis] - reach) // stride + 1
-        shape = normal((*self.shape[:axis], count, *self.shape[axis + 1 :], size))
+        shape = sized((*self.shape[:axis], count, *self.shape[axis + 1 :], size))
         return self._view(Ops.WINDOW, shape, (axis, simplified(size), stride, dilation))
 
     def diagonal(self, first: int, second: int) -> LazyBuffer:
@@ -597,6 +600,8 @@ class LazyBuffer:
         asked: list[Any] = []
         if self.op is Ops.BUFFER and self.buffer is not None and self.buffer.size < self.size:
             asked = [product(self.shape) <= self.buffer.size]
+        if self.op in (Ops.CONST, Ops.IOTA, Ops.EXPAND):
+            asked = [size >= 0 for size in self.shape if type(size) is UOp]
         if not self.src:
             return [part for part in asked if type(part) is UOp and is_undecided(part)]  # it moves nothing any more
         shape = self.src[0].shape
@@ -659,6 +664,31 @@ def normal(sizes: Shape) -> Shape:
     return tuple([simplified(size) for size in sizes]) if UOp in map(type, sizes) else sizes
 
 
+def sized(shape: Shape) -> Shape:
+    """The sizes in normal form. ShapeError for a negative one, and for more elements than 64 bits count."""
+    total: Any = prod(shape)
+    if type(total) is int:
+        if total >> 63 or min(shape, default=0) < 0:
+            raise ShapeError(f"shape {shape}: sizes cannot be negative, nor the elements more than 2**63 - 1")
+        return shape
+    shape = normal(shape)
+    if bad := [size for size in shape if not holds(size >= 0)]:
+        raise ShapeError(f"shape {shape}: sizes cannot be negative, which {bad[0]} is")
+    product(shape)  # an error where 64 bits do not hold it
+    return shape
+
+
+def need_dtype_for(size: Any, dtype: DType) -> None:
+    """OverflowError where an int dtype does not hold every value of the size."""
+    size = simplified(size)
+    low, high = limits(size)
+    if dtypes.is_int(dtype) and not dtypes.min(dtype) <= low <= high <= dtypes.max(dtype):
+        raise OverflowError(
+            f"{text(size)}, a size of {low} to {high}, does not fit in {dtype.name} "
+            f"({dtypes.min(dtype)} … {dtypes.max(dtype)}): give its Variables narrower bounds, or use a wider dtype"
+        )
+
+
 def _inside(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
     """What must hold of the bounds of a shrink, one question a comparison."""
     asked: list[Any] = []
@@ -677,7 +707,7 @@ def _asked_for() -> tuple[UserFrame | None, tuple[str, ...]]:
     """The first frame outside the package, the line of the user's that asked for this; the public calls inside."""
     calls: list[str] = []
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and (module := frame.f_globals.get("__name__", "")).split(".")[0] == _PACKAGE:
+    while frame is not None and (module := _module_of(frame)).split(".")[0] == _PACKAGE:
         if module.split(".")[1:2] in _CALLED:
             name = _call_name(frame)
             if name and calls[-1:] != [name]:
@@ -691,6 +721,12 @@ def _asked_for() -> tuple[UserFrame | None, tuple[str, ...]]:
 
 
 _CALLED = (["tensor"], ["nn"], ["autograd"])
+
+
+def _module_of(frame: FrameType) -> str:
+    """The `__name__` of a frame's globals; "" where the user's program holds something else there."""
+    name = frame.f_globals.get("__name__")
+    return name if type(name) is str else ""
 
 
 def _call_name(frame: FrameType) -> str:

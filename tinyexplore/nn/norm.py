@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tinyexplore.dtype import dtypes
+from tinyexplore.dtype import dtypes, least_upper_dtype, least_upper_float
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.checks import need_int, need_tensor
+from tinyexplore.tensor.precision import wide_float
 
 
 def _need_channels(x: Tensor, count: int, who: str) -> None:
@@ -16,6 +17,19 @@ def _need_channels(x: Tensor, count: int, who: str) -> None:
             f"{who} for {count} channels of a tensor of shape {x.shape}: need (batch, {count}, …)"
             + (f"; make it for {x.shape[1]} channels, or move them to axis 1" if x.ndim > 1 else "")
         )
+
+
+def _widened(x: Tensor) -> Tensor:
+    """Floats in float32 at least, ints as the default float: what a layer computes in before it rounds once."""
+    return x.cast(wide_float(least_upper_float(x.dtype)))
+
+
+def _affine(normal: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """normal · weight + bias, rounded to what `x` and the parameters promote to."""
+    result = normal * weight
+    if bias is not None:
+        result = result + bias
+    return result.cast(least_upper_float(least_upper_dtype(x.dtype, weight.dtype)))
 
 
 class BatchNorm:
@@ -45,9 +59,14 @@ class BatchNorm:
     def __call__(self, x: Tensor) -> Tensor:
         _need_channels(x, self.sz, "BatchNorm")
         mean, var = self.running_mean, self.running_var
+        given, wide = [x, self.weight, self.bias], _widened(x)
         if Tensor.training or mean is None or var is None:
-            mean, var = self._batch_statistics(x)
-        return x.batchnorm(self.weight, self.bias, mean, (var + self.eps).rsqrt())
+            mean, var = self._batch_statistics(wide)
+        else:
+            given.append(mean)
+        target = least_upper_float(least_upper_dtype(*[one.dtype for one in given if one is not None]))
+        normal = wide.batchnorm(self.weight, self.bias, mean, (_widened(var) + self.eps).rsqrt())
+        return normal.cast(target)
 
     def _batch_statistics(self, x: Tensor) -> tuple[Tensor, Tensor]:
         axes = tuple(axis for axis in range(x.ndim) if axis != 1)
@@ -64,7 +83,7 @@ class BatchNorm:
 
     def _follow(self, running: Tensor, seen: Tensor, scale: float) -> None:
         share = seen.detach() * (scale * self.momentum)
-        running.assign((running * (1 - self.momentum) + share).cast(running.dtype))
+        running.assign((_widened(running) * (1 - self.momentum) + share).cast(running.dtype))
 
 
 BatchNorm2d = BatchNorm3d = BatchNorm
@@ -86,10 +105,10 @@ class LayerNorm:
         need_tensor(x, f"{type(self).__name__}: x")
         if x.shape[-len(self.normalized_shape) :] != self.normalized_shape:
             raise ValueError(f"layer norm over {self.normalized_shape} of shape {x.shape}: the last axes must be equal")
-        x = x.layernorm(axis=self.axis, eps=self.eps)
         if self.weight is None or self.bias is None:
-            return x
-        return x * self.weight + self.bias
+            return x.layernorm(axis=self.axis, eps=self.eps)
+        normal = _widened(x).layernorm(axis=self.axis, eps=self.eps)
+        return _affine(normal, x, self.weight, self.bias)
 
 
 class LayerNorm2d(LayerNorm):
@@ -117,11 +136,12 @@ class GroupNorm:
 
     def __call__(self, x: Tensor) -> Tensor:
         _need_channels(x, self.num_channels, type(self).__name__)
-        normal = x.unflatten(1, (self.num_groups, -1)).flatten(2).layernorm(eps=self.eps).reshape(x.shape)
+        grouped = _widened(x).unflatten(1, (self.num_groups, -1)).flatten(2)
+        normal = grouped.layernorm(eps=self.eps).reshape(x.shape)
         if self.weight is None or self.bias is None:
-            return normal
+            return normal.cast(least_upper_float(x.dtype))
         shape = (1, -1, *(1,) * (x.ndim - 2))
-        return normal * self.weight.reshape(shape) + self.bias.reshape(shape)
+        return _affine(normal, x, self.weight.reshape(shape), self.bias.reshape(shape))
 
 
 class InstanceNorm(GroupNorm):
@@ -146,7 +166,8 @@ class RMSNorm:
         need_tensor(x, "RMSNorm: x")
         if x.shape[-1:] != (self.dim,):
             raise ShapeError(f"RMSNorm over {self.dim} of a tensor of shape {x.shape}: the last axis must be equal")
-        wide = x.float() if x.dtype.itemsize < 4 else x
+        wide = _widened(x)
         normal = wide * (wide.square().mean(-1, keepdim=True) + self.eps).rsqrt()
-        normal = normal.cast(x.dtype)
-        return normal if self.weight is None else normal * self.weight
+        if self.weight is None:
+            return normal.cast(least_upper_float(x.dtype))
+        return _affine(normal, x, self.weight)

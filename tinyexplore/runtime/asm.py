@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop import AxisKind, Ops, UOp
 
 UopsOfLine = Callable[[int], tuple[UOp, ...]]
 
@@ -21,8 +21,13 @@ _BLOCK_COMMENT = re.compile(r"\s*; preds = .*$")
 
 
 def program_roots(uops: Sequence[UOp]) -> tuple[UOp, ...]:
-    """What stands for the whole program where a line belongs to no single UOp: its stores and loops."""
-    return tuple(node for node in uops if node.op in (Ops.STORE, Ops.RANGE))
+    """What stands for the whole program where a line belongs to no single UOp: its stores and loops.
+
+    Rare branches are left out: a program has one for each of its sines, and many of its lines belong to no single UOp.
+    """
+    return tuple(
+        node for node in uops if node.op is Ops.STORE or node.op is Ops.RANGE and node.arg.kind is not AxisKind.RARE
+    )
 
 
 def program_head(uops: Sequence[UOp]) -> tuple[UOp, ...]:

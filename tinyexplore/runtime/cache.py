@@ -72,8 +72,10 @@ def keep(name: str, data: bytes) -> None:
     """Keeps `data` for `find`, if that is possible."""
     store = _opened(name, may_make=True)
     if store is not None:
-        with suppress(OSError):
+        try:
             store.keep(name, data)
+        except OSError as error:
+            _warn_without(store.folder, error)
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ def _blocks(size: int) -> int:
 
 
 _stores: dict[str, _Store] = {}
+_has_warned = False
 
 
 def _opened(name: str, may_make: bool = False) -> _Store | None:
@@ -165,6 +168,7 @@ def _opened(name: str, may_make: bool = False) -> _Store | None:
         raise ValueError(f"{name!r} cannot be the name of an entry: need letters, digits and hyphens")
     if config().CACHELEVEL < 1:
         return None
+    folder = ""
     try:
         folder = str(cache_folder())
         if may_make and not os.path.exists(folder):
@@ -186,9 +190,25 @@ def _opened(name: str, may_make: bool = False) -> _Store | None:
             return None
         _sweep(folder)
         store = _stores[folder] = _Store(folder, state, key)
-    except (OSError, RuntimeError):
+    except FileNotFoundError as error:
+        if may_make:
+            _warn_without(folder, error)
+        return None
+    except (OSError, RuntimeError, ValueError) as error:  # the last two: this user has no home, or a relative one
+        _warn_without(folder, error)
         return None
     return store
+
+
+def _warn_without(folder: str, error: Exception) -> None:
+    """Warns the first time in this process, whatever fails afterwards. Programs go on without the cache."""
+    global _has_warned  # noqa: PLW0603
+    if not _has_warned:
+        _has_warned = True
+        warn_once(
+            f"The disk cache {folder} cannot be used: {error}. Programs run without it, and compile their kernels "
+            "again. Choose another place (XDG_CACHE_HOME), or set CACHELEVEL=0."
+        )
 
 
 def _state(folder: str) -> tuple[int | None, ...] | None:

@@ -8,11 +8,12 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import TypeVar
 
 from tinyexplore.device import DeviceInterface, DeviceUnavailable
 from tinyexplore.renderer.c import CRenderer
@@ -27,19 +28,96 @@ from tinyexplore.target import FEATURES, NATIVE, Choice, choice_of, chosen, mach
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.util import config, getenv
+from tinyexplore.util.config import environment_with
 from tinyexplore.util.interpreter import SharedObject
+from tinyexplore.util.private import cache_folder, make_private
+
+T = TypeVar("T")
 
 COMPILERS = ("clang", "gcc", "cc")
 FLAGS = ("-O2", "-std=gnu99", "-ffp-contract=fast", "-fno-math-errno", "-fwrapv", "-fno-unroll-loops", "-fPIC", "-w")
 SANITIZED = " under sanitizers"  # what a compiler's version ends in, of programs that are compiled so
+PROBE_BYTES = 256 << 10  # a folder with less room counts as full: programs have 10 to 100 KiB
 LIBRARY_BYTES = 16 << 10  # what the system keeps of a shared object beside its contents
 _MACROS = {f"__{feature.upper().replace('.', '_')}__": feature for feature in FEATURES}
+
+
+class WorkFolders:
+    """A private folder for source and object files: in TMPDIR or the system's folder for temporary files, else in the
+    cache folder, /dev/shm or the working directory."""
+
+    def __init__(self) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._troubles: dict[str, str] = {}  # places that cannot be used, with the reason
+
+    def known(self) -> str:
+        """The path of the folder, "" before it is made."""
+        return "" if self._folder is None else self._folder.name
+
+    def current(self) -> tempfile.TemporaryDirectory[str]:
+        """The folder, made at the first call. DeviceUnavailable if all places are full or not writable."""
+        if self._folder is not None:
+            return self._folder
+        for place in _places():
+            if place in self._troubles:
+                continue
+            try:
+                folder = tempfile.TemporaryDirectory(dir=place, prefix="tinyexplore-", ignore_cleanup_errors=True)
+            except OSError as error:
+                self._troubles[place] = error.strerror or str(error)
+                continue
+            if trouble := why_unusable(folder.name):
+                folder.cleanup()
+                self._troubles[place] = trouble
+                continue
+            self._folder = folder
+            return folder
+        tried = "; ".join(f"{place}: {trouble}" for place, trouble in self._troubles.items())
+        raise DeviceUnavailable(f"a C compiler needs a folder for its files ({tried}): set TMPDIR to a writable one")
+
+    def give_up(self, folder: tempfile.TemporaryDirectory[str], trouble: str, error: Exception) -> None:
+        """Uses another place from now on."""
+        if folder is self._folder:
+            first_line = str(error).partition("\n")[0]
+            self._troubles[os.path.dirname(folder.name)] = f"{trouble} ({first_line})"
+            self._folder = None
+
+
+def _places() -> list[str]:
+    """Where temporary files may lie, the usual place first."""
+    places = []
+    with suppress(OSError):  # gettempdir raises it where no folder is writable
+        places.append(tempfile.gettempdir())
+    with suppress(OSError, RuntimeError, ValueError):
+        cache = cache_folder()
+        make_private(cache)
+        places.append(str(cache))
+    places.append("/dev/shm")
+    with suppress(OSError):
+        places.append(os.getcwd())
+    return list(dict.fromkeys(places))
+
+
+def why_unusable(folder: str) -> str:
+    """Why a program of usual size cannot be written to `folder` and run from there; "" if it can."""
+    probe = Path(folder) / ".probe"
+    try:
+        if hasattr(os, "statvfs") and os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):
+            return "mounted with noexec"
+        probe.write_bytes(bytes(PROBE_BYTES))
+    except OSError as error:
+        return error.strerror or str(error)
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+    return ""
 
 
 class CCompiler:
     """C to machine code for the CPU of `choice`, by the program `path`."""
 
     def __init__(self, path: str, choice: Choice | None = None) -> None:
+        self._folders = WorkFolders()
         self.path = path
         choice = choice or choice_of(NATIVE)
         if choice.arch != machine():
@@ -63,14 +141,17 @@ class CCompiler:
         if not choice.is_native:
             native = CCompiler(path)
             self.refusal = refusal(choice, self.features.split(","), native.features.split(","))
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
         self._count = 0
 
     def _run(self, arguments: list[str], source: str, path: str = "") -> subprocess.CompletedProcess[str]:
         command = [path or self.path, *self.flags, *arguments]
+        folder = self._folders.known()
+        environment = environment_with(TMPDIR=folder) if folder else None  # the compiler's own files
         try:
-            return subprocess.run(command, input=source, capture_output=True, encoding="utf-8", check=True)
+            return subprocess.run(
+                command, input=source, capture_output=True, encoding="utf-8", check=True, env=environment
+            )
         except OSError as error:
             raise DeviceUnavailable(f"the C compiler {self.path!r} does not start: {error}") from error
         except subprocess.CalledProcessError as error:
@@ -81,20 +162,36 @@ class CCompiler:
         text = self._run(["-dM", "-E", "-x", "c", os.devnull], "").stdout
         return dict(line.split(" ", 2)[1:] for line in text.splitlines() if line.count(" ") >= 2)
 
-    def _new_path(self, name: str) -> Path:
-        with self._lock:
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="tinyexplore-", ignore_cleanup_errors=True)
-            self._count += 1
-            return Path(self._folder.name) / f"{name}.{self._count}.so"
+    def _with_file(self, name: str, work: Callable[[Path], T]) -> T:
+        """`work` on the path of a new file. Tries the next folder after an error if a folder is full or not writable.
+
+        DeviceUnavailable where no folder is left.
+        """
+        while True:
+            with self._lock:
+                folder = self._folders.current()
+                self._count += 1
+                path = Path(folder.name) / f"{name}.{self._count}.so"
+            try:
+                return work(path)
+            except (OSError, CompileError) as error:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+                trouble = why_unusable(folder.name)
+                if not trouble:
+                    raise
+                with self._lock:
+                    self._folders.give_up(folder, trouble, error)
 
     def _shared_object(self, spec: ProgramSpec) -> bytes:
-        path = self._new_path(spec.name)
-        try:
-            self._run(["-shared", "-x", "c", "-", "-o", str(path), "-lm"], spec.source)
-            return path.read_bytes()
-        finally:
-            path.unlink(missing_ok=True)
+        def compile_to(path: Path) -> bytes:
+            try:
+                self._run(["-shared", "-x", "c", "-", "-o", str(path), "-lm"], spec.source)
+                return path.read_bytes()
+            finally:
+                path.unlink(missing_ok=True)
+
+        return self._with_file(spec.name, compile_to)
 
     def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram | sanitized.SanitizedProgram:
         """`spec` as machine code, ready to run, or to be looked at where this machine cannot execute it."""
@@ -103,7 +200,10 @@ class CCompiler:
         return cached(spec.key, lambda: self._shared_object(spec), lambda code: self._loaded(spec, code))
 
     def _sanitized(self, spec: ProgramSpec) -> sanitized.SanitizedProgram:
-        path, gcc = self._new_path(spec.name), shutil.which("gcc")
+        return self._with_file(spec.name, lambda path: self._sanitized_at(path, spec))
+
+    def _sanitized_at(self, path: Path, spec: ProgramSpec) -> sanitized.SanitizedProgram:
+        gcc = shutil.which("gcc")
         text = spec.source + sanitized.driver(spec.name)
         arguments = [*sanitized.FLAGS, "-x", "c", "-", "-o", str(path), "-lm"]
         try:
@@ -114,20 +214,21 @@ class CCompiler:
             if gcc is None:
                 raise CompileError(f"{sanitized.NO_RUNTIME}\n{error}") from error
             self._run(arguments, text, gcc)
-        return sanitized.SanitizedProgram(spec, path, self._folder)
+        return sanitized.SanitizedProgram(spec, path, self._folders.current())
 
     def _loaded(self, spec: ProgramSpec, code: bytes) -> NativeProgram | ForeignProgram:
         if self.refusal:
             return ForeignProgram(spec, self.refusal, code)
-        path = self._new_path(spec.name)
-        path.write_bytes(code)
-        try:
-            library = SharedObject(str(path))
-        finally:
-            with suppress(
-                PermissionError
-            ):  # Windows keeps a file that is loaded; elsewhere what is loaded stays loaded
-                path.unlink()
+
+        def load_from(path: Path) -> SharedObject:
+            path.write_bytes(code)
+            try:
+                return SharedObject(str(path))
+            finally:
+                with suppress(PermissionError):  # Windows keeps a loaded file; elsewhere the library stays loaded
+                    path.unlink()
+
+        library = self._with_file(spec.name, load_from)
         entry = ctypes.cast(getattr(library, f"{spec.name}_entry"), ctypes.c_void_p).value
         assert entry is not None
         nbytes = LIBRARY_BYTES + 2 * len(code)

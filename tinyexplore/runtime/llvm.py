@@ -39,26 +39,6 @@ CODE_LEVEL = 1
 PIPELINE = (
     f"O{OPTIMISATION_LEVEL}, loops vectorised, not unrolled; or simplify_cfg of branches; code O{CODE_LEVEL} or O0"
 )
-# a loop over vectors, as most kernels are
-A_LOOP = """
-define void @warm_up(ptr %data, i64 %stop) nounwind "prefer-vector-width"="512" {
-entry:
-  br label %body
-body:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
-  %acc = phi <16 x float> [ zeroinitializer, %entry ], [ %sum, %body ]
-  %place = getelementptr inbounds float, ptr %data, i64 %i
-  %value = load <16 x float>, ptr %place, align 4
-  %sum = fadd <16 x float> %acc, %value
-  %next = add nuw nsw i64 %i, 16
-  %again = icmp slt i64 %next, %stop
-  br i1 %again, label %body, label %done
-done:
-  store <16 x float> %sum, ptr %data, align 4
-  ret void
-}
-"""
-LIGHT = CompileOptions(Effort.LIGHT)
 
 
 def code_level(effort: Effort) -> int:
@@ -169,10 +149,6 @@ class LLVMCompiler:
         time. Several threads compile side by side."""
         with self.in_use, self._machine_for(options.effort) as target_machine:
             return emit_object(target_machine, self._optimised(ir, options, target_machine))
-
-    def warm_up(self) -> None:
-        """Compiles a loop for nothing: what LLVM does once in a process, 2 to 3 ms of the first kernel, is done."""
-        self.object_code(A_LOOP, LIGHT)
 
     def link(
         self, name: str, codes: Sequence[bytes], exports: Sequence[str], imports: Mapping[str, int] | None = None

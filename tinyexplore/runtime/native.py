@@ -215,7 +215,7 @@ def refusal(choice: Choice, wanted: Iterable[str], have: Iterable[str]) -> str:
         return f"{head}, which is {machine()}, not {choice.arch}"
     if not choice.features and choice.arch != "x86_64":
         return f"{head}: which instructions it has is not known"
-    missing = sorted(name.lstrip("+") for name in set(wanted) - set(have))
+    missing = sorted(name.lstrip("+") for name in set(wanted) - set(have) - {""})  # "": a list of none, split
     return f"{head}, which lacks {', '.join(missing)}" if missing else ""
 
 

@@ -8,38 +8,55 @@ from dataclasses import replace
 from tinyexplore.device import Buffer
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.ast import build_item
+from tinyexplore.schedule.common_subexpressions import merge_equal
 from tinyexplore.schedule.fusion import Fusion
+from tinyexplore.schedule.hoisting import hoist_invariants
 from tinyexplore.schedule.item import Requirement, ScheduleItem
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
-from tinyexplore.schedule.splitting import Split, split_reductions
+from tinyexplore.schedule.rewritten import Rewritten
+from tinyexplore.schedule.splitting import split_reductions
 from tinyexplore.schedule.writes import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
+from tinyexplore.target import Target
 from tinyexplore.trace import Permitted, active_recorder, staged
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import bind_together
 from tinyexplore.util import toposort
 
 
-def create_schedule(
-    outputs: Sequence[LazyBuffer], writes: Writes = NO_WRITES, overrides: Overrides = NO_OVERRIDES
+def schedule_graph(
+    outputs: Sequence[LazyBuffer],
+    target_of: Callable[[str], Target],
+    writes: Writes = NO_WRITES,
+    overrides: Overrides = NO_OVERRIDES,
 ) -> tuple[ScheduleItem, ...]:
-    """What must be done, in order, so that every one of `outputs` lies in memory. Nothing is computed or changed.
+    """The kernels and copies, in order, that bring every one of `outputs` into memory. It computes nothing.
 
-    Every item's outputs have got Buffers that nothing has been written to yet, but for what is written in place;
-    unless `writes` allow it, nothing is. `overrides`: where a user wants other kernels than the scheduler would make.
+    target_of: the target of a device, by the device's name; the scheduler opens no device itself
+    writes: the memory that may be written in place; each other output gets a new Buffer
+    overrides: where a user wants other kernels than the scheduler would choose
     """
     wanted = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
     if not wanted:
         return ()
-    return staged("schedule", tuple(wanted), lambda: _schedule(wanted, writes, overrides))
+    return staged("schedule", tuple(wanted), lambda: _schedule(wanted, target_of, writes, overrides))
 
 
-def _schedule(outputs: Sequence[LazyBuffer], writes: Writes, overrides: Overrides) -> tuple[ScheduleItem, ...]:
+def _schedule(
+    outputs: Sequence[LazyBuffer], target_of: Callable[[str], Target], writes: Writes, overrides: Overrides
+) -> tuple[ScheduleItem, ...]:
     recorder = active_recorder()
     if recorder is not None and writes is not NO_WRITES:
         recorder.record(Permitted(writes))
-    split = split_reductions(outputs, writes)
-    writes = split.writes
-    fusion = Fusion(split.outputs, writes, split.original_of, overrides.over(split.made))
+    graph = merge_equal(outputs, writes, overrides.cut)
+    cut = overrides.over(graph.made).cut
+    hoisted = hoist_invariants(graph.outputs, graph.writes, cut, graph.original_of)
+    graph = graph.then(hoisted)
+    if hoisted.original:  # what was different may be equal now
+        cut = overrides.over(graph.made).cut
+        graph = graph.then(merge_equal(graph.outputs, graph.writes, cut, graph.original_of))
+    graph = graph.then(split_reductions(graph.outputs, graph.writes, target_of, graph.original_of))
+    writes = graph.writes
+    fusion = Fusion(graph.outputs, target_of, writes, graph.original_of, overrides.over(graph.made))
     memory = {node: node.buffer for node in fusion.order if node.buffer is not None}
     realized = (node for node in fusion.order if node in fusion.realized)  # in the graph's order: the same every time
     for node in realized:
@@ -51,7 +68,7 @@ def _schedule(outputs: Sequence[LazyBuffer], writes: Writes, overrides: Override
         memory[node] = Buffer(node.device, node.size if source is None else source.size, node.dtype)
         if node in fusion.old_values:
             memory[fusion.old_values[node]] = memory[node]
-    items = [build_item(plan, memory, split.original_of) for plan in fusion.plans]
+    items = [build_item(plan, memory, graph.original_of) for plan in fusion.plans]
     for copy in fusion.copies:
         pair = (memory[copy], memory[copy.src[0]])
         items.append(ScheduleItem(copy.device, None, pair, (copy,), (copy,), reads=(copy.src[0],)))
@@ -59,19 +76,19 @@ def _schedule(outputs: Sequence[LazyBuffer], writes: Writes, overrides: Override
     for item in items:
         for variable, value in item.bound.items():
             bind_together(bound, variable, value)
-    return tuple([_of_the_user(item, split) for item in _in_order(items, fusion)])
+    return tuple([_of_the_user(item, graph) for item in _in_order(items, fusion)])
 
 
-def _of_the_user(item: ScheduleItem, split: Split) -> ScheduleItem:
-    """`item` with the nodes that the user wrote, where splitting made others of them."""
-    if not split.original:
+def _of_the_user(item: ScheduleItem, graph: Rewritten) -> ScheduleItem:
+    """`item` with the nodes that the user wrote instead of those of the rewritten graph."""
+    if not graph.original:
         return item
     return replace(
         item,
-        outputs=tuple([split.original_of(node) for node in item.outputs]),
-        members=tuple(dict.fromkeys([split.original_of(node) for node in item.members])),
-        origins=tuple([(split.original_of(node), value, how) for node, value, how in item.origins]),
-        reads=tuple([split.original_of(node) for node in item.reads]),
+        outputs=tuple([graph.original_of(node) for node in item.outputs]),
+        members=graph.with_equal(map(graph.original_of, item.members)),
+        origins=tuple([(graph.original_of(node), value, how) for node, value, how in item.origins]),
+        reads=tuple([graph.original_of(node) for node in item.reads]),
     )
 
 
@@ -131,7 +148,7 @@ __all__ = [
     "Requirement",
     "ScheduleItem",
     "Writes",
-    "create_schedule",
+    "schedule_graph",
     "decide_writes",
     "graph_order",
     "must_be_realized",

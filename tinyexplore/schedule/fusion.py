@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from math import prod
 
-from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.dot_products import DOTS, IN_A_WORD, has_dot
 from tinyexplore.kernel.analysis.tensor_cores import usable_cores
@@ -24,11 +23,13 @@ from tinyexplore.schedule.rows import (
     Row,
     bytes_every_row_reads,
     common_row,
+    is_read_across,
     reduces_within,
     row_bytes,
     steps_between,
 )
 from tinyexplore.schedule.writes import NO_WRITES, Writes, graph_order, is_leaf, must_be_realized, needed_in_memory
+from tinyexplore.target import Target
 from tinyexplore.trace import Compared, Decided, active_recorder
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
@@ -43,8 +44,14 @@ REPEAT_PADDED = 8.0  # a copy with its padding costs less than masks in an inner
 READS_UNPADDED = 1 << 22  # up to here the masks cost less than another kernel
 ONE_BY_ONE = 1 << 12  # from here on, what lanes could do together costs more one by one than another kernel
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
+LARGE_STRIDED = 1 << 16  # steps of a reduction from which strided reads one by one cost more than another kernel
 MOST_RELATED = 256  # operations looked through for what two reductions have in common
+LARGE_PRODUCT = (
+    1 << 23
+)  # steps from which a product is as quick or quicker in its own kernel than beside another product
 MANY_USES = 8  # so often a product reads each element that a tile of it in registers pays
+TILE_COLUMNS = 64  # of a product's results, about: what a tile of them reads of a row of factors is computed once
+PANEL_COLUMNS = 256  # columns from which the other factor is packed into panels, unless a core's own cache holds it
 COMPUTED = "times that each element would be computed"
 SHARED = "bytes that every row reads again"
 STORED_BY_READER = "stored by the kernel that reads it, which has the value at hand"
@@ -63,10 +70,12 @@ class Fusion:
     def __init__(
         self,
         outputs: Sequence[LazyBuffer],
+        target_of: Callable[[str], Target],
         writes: Writes = NO_WRITES,
         original_of: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
         overrides: Overrides = NO_OVERRIDES,
     ) -> None:
+        self.target_of = target_of
         self.overrides = overrides
         self.recorder = active_recorder()
         self.compared: dict[str, Compared] = {}  # for the node that is being decided on, where somebody listens
@@ -294,12 +303,28 @@ class Fusion:
         repeats = executions / node.size / len(plans)
         if is_reduce:
             return self.reason_to_realize_reduce(node, visits, repeats)
-        if self.costs.is_little_to_read(node) or node in self.dot_factors:
+        if node in self.dot_factors:
             return None
+        if self.costs.is_little_to_read(node):
+            return self.reason_to_store_factor(node, visits, repeats)
         limit = REPEAT_EXPENSIVE if node.op in EXPENSIVE else REPEAT_LIGHT
         if self.exceeds(COMPUTED, repeats, limit) and not self.is_done_in_passing(node, visits):
             return f"the loops around its use would compute each element {_times(repeats)}"
         return None
+
+    def reason_to_store_factor(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> str | None:
+        """Why a factor of a product is stored although it is computed from little: an identity matrix, a mask.
+
+        The product would compute the factor again for each tile of its results. A factor that does not depend on the
+        last axis of the results is computed once for a row of a tile.
+        """
+        totals = {total for visit in visits for total in visit.plan.sums if node in factors_of(total)}
+        often = MANY_USES if any(map(depends_on_last_loop, visits)) else TILE_COLUMNS
+        if not totals or not self.exceeds("times that a product would compute each element", repeats, often):
+            return None
+        if not any([self.is_product(total, total.src[0].size) for total in totals]):
+            return None
+        return f"a product would compute each element {_times(repeats)}"
 
     def is_done_in_passing(self, node: LazyBuffer, visits: list[Visit]) -> bool:
         """True for what is computed again and again, and yet adds an operation at most for each element of the results:
@@ -332,18 +357,31 @@ class Fusion:
             return f"only {visit.executions} rows would be left to divide among threads"
         if visit.executions != whole and self.is_product(node, work):
             return "a product, whose tile of registers needs the loops that its use has inside"
+        if (
+            visit.executions != whole
+            and self.exceeds("steps of the reduction", work, LARGE_STRIDED)
+            and is_read_across(node, visit.idxs)
+        ):
+            return "the loops around its use read with a large stride: by itself it is done in vectors"
         if visit.plan.sums:
             return self.reason_to_part(node, visit.plan)
         return None
 
     def reason_to_part(self, node: LazyBuffer, plan: KernelPlan) -> str | None:
-        """Why `node` may not be summed beside what the kernel sums already: a product has a tile for itself, or shares
-        it with other products and with what goes into it, or is made of the same (a softmax's weights and their sum).
+        """The reason why `node` gets a kernel of its own beside the reductions that the kernel has; None: it is fused.
+
+        A large product needs its own register tile and panels. It shares a kernel only with a reduction that it reads
+        or that reads it (attention), or that is made of the same values (a softmax's weights and their sum).
         """
-        is_product = self.is_product(node, node.src[0].size)
+        work = node.src[0].size
+        is_product = self.is_product(node, work)
         for other in plan.sums:
-            if self.is_product(other, other.src[0].size) is not is_product and not self.are_related(node, other):
-                return "a product and another reduction beside it: there is no tile of registers for both"
+            if self.is_product(other, other.src[0].size) is not is_product:
+                if not self.are_related(node, other):
+                    return "a product and another reduction beside it: there is no tile of registers for both"
+            elif is_product and other not in self.made_of(node) and node not in self.made_of(other):
+                if self.reaches("steps of a product beside another one", work, LARGE_PRODUCT):
+                    return "two large products: each one reaches its speed with panels and a tile of its own"
         return None
 
     def are_related(self, node: LazyBuffer, other: LazyBuffer) -> bool:
@@ -366,7 +404,7 @@ class Fusion:
     def is_product(self, node: LazyBuffer, work: int) -> bool:
         """True for a sum of products that uses what it reads many times over: a matmul, a convolution."""
         inner = node.src[0]
-        while inner.op is Ops.CAST and inner.buffer is None:
+        while inner.buffer is None and (inner.op is Ops.CAST or inner.op is Ops.RESHAPE):
             inner = inner.src[0]
         if inner.op is not Ops.MUL or inner.buffer is not None:
             return False
@@ -387,7 +425,7 @@ class Fusion:
         small = {factor.src[0].dtype for factor in factors if factor.op is Ops.CAST and factor.buffer is None}
         if len(sizes) != 1 or len(small) != 1 or any(factor.op is not Ops.CAST for factor in factors):
             return ()
-        target, dtype = Device[node.device].target, small.pop()
+        target, dtype = self.target_of(node.device), small.pop()
         has_cores = any(usable_cores(target, dtype, node.dtype))
         op = DOTS.get((dtype, node.dtype))
         if type(sizes[0]) is not int or not (has_cores or (op is not None and has_dot(target, op))):
@@ -400,7 +438,7 @@ class Fusion:
         """The row of `node` to compute once and keep, where fusing would compute it again and again; None: no row."""
         if node.op in (*IN_ORDER, Ops.GATHER) or (reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)):
             return None
-        target = Device[node.device].target
+        target = self.target_of(node.device)
         if target.has_local:
             return None  # work-items have no cache of their own that would hold a row
         row = common_row(node, visits)
@@ -416,7 +454,9 @@ class Fusion:
             return None  # plain arithmetic is better done once, for all kernels that stream it
         columns = max(steps_between(row, visit) for visit in visits)
         shared = max(row_bytes(node, row) * columns, bytes_every_row_reads(node, visits[0].idxs, row))
-        return None if self.exceeds(SHARED, shared, target.read_again_bytes) else row
+        needs_panels = columns >= PANEL_COLUMNS and any([node in factors_of(total) for total in visits[0].plan.sums])
+        bound = target.matrix_bytes if needs_panels else target.read_again_bytes
+        return None if self.exceeds(SHARED, shared, bound) else row
 
     def keep(self, node: LazyBuffer, visits: list[Visit], row: Row) -> None:
         """Computed once for each row, into scratch memory that every visit then reads."""
@@ -444,7 +484,7 @@ class Fusion:
         if any(loop.arg.kind is not AxisKind.ROW for loop in visit.loops[len(outer) :]):
             return False
         shared = bytes_every_row_reads(node, visit.idxs, Row((), outer))
-        return not self.exceeds(SHARED, shared, Device[node.device].target.read_again_bytes)
+        return not self.exceeds(SHARED, shared, self.target_of(node.device).read_again_bytes)
 
     def is_rather_moved(self, node: LazyBuffer, visits: list[Visit]) -> bool:
         """True for another order of elements that nobody reads in the order in which they are computed, where several
@@ -548,6 +588,22 @@ class Fusion:
         own = Visit(visit.plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
         known.append(own)
         return own
+
+
+def depends_on_last_loop(visit: Visit) -> bool:
+    """True where neighbouring results of the kernel read different elements."""
+    last = frozenset(visit.plan.loops[-1:])
+    return any([idx.ranges & last for idx in visit.idxs])
+
+
+def factors_of(total: LazyBuffer) -> set[LazyBuffer]:
+    """What a sum of products multiplies, below casts and movements; nothing for another reduction."""
+    product = total.src[0].base
+    while product.op is Ops.CAST and product.buffer is None:
+        product = product.src[0].base
+    if product.op is not Ops.MUL or product.buffer is not None:
+        return set()
+    return {factor.base for factor in product.src}
 
 
 def against_fusing(node: LazyBuffer) -> str:

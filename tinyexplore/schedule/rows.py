@@ -13,8 +13,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule.indexing import Index, source_index
+from tinyexplore.schedule.indexing import Index, flat_index, source_index
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
+from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.symbolic import greatest, product, simplified
 
 if TYPE_CHECKING:
@@ -114,6 +115,37 @@ def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: Row) -> int:
         else:
             stack.extend((src, at) for src in inner.src)
     return total
+
+
+def is_read_across(node: LazyBuffer, idxs: Index) -> bool:
+    """True for a reduction at `idxs` that reads memory with a stride, where a loop of `idxs` has unit stride.
+
+    Lanes along that loop would read vectors. Reductions inside count as if they were in memory.
+    """
+    reduced = {axis: UOp.range(node.src[0].shape[axis], Axis(-1 - axis, AxisKind.REDUCE)) for axis in node.arg[1]}
+    steps = set(reduced.values())
+    unit_loops: set[UOp] = set()  # have unit stride in what the reduction reads with a stride
+    strided_loops: set[UOp] = set()  # move what the reduction reads side by side
+    seen: set[tuple[LazyBuffer, Index]] = set()
+    stack = [(node.src[0], tuple(reduced.get(axis, idx) for axis, idx in enumerate(idxs)))]
+    while stack:
+        inner, at = stack.pop()
+        if (inner, at) in seen or inner.op in (Ops.CONST, Ops.IOTA):
+            continue
+        seen.add((inner, at))
+        if inner.op is Ops.GATHER:
+            return False
+        if inner.buffer is not None or inner.op in STORED or inner.op is Ops.REDUCE_AXIS:
+            terms, _ = linear_terms(flat_index(inner.shape, at))
+            if any(terms.get(step) == 1 for step in steps):
+                strided_loops.update(*[term.ranges - steps for term in terms])
+            elif any(step in terms for step in steps):
+                unit_loops |= {term for term, stride in terms.items() if stride == 1 and term.op is Ops.RANGE}
+        elif inner.op in Group.MOVEMENT:
+            stack.append((inner.src[0], source_index(inner, at)[0]))
+        else:
+            stack.extend((src, at) for src in inner.src)
+    return not unit_loops <= strided_loops
 
 
 def outer_steps(idxs: Index) -> int:

@@ -6,16 +6,15 @@ computes the same. Each split is recorded as a decision, with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
-from tinyexplore.device import Device
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import Shape
+from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
 from tinyexplore.schedule.writes import Writes, graph_order
-from tinyexplore.target import planned_cores
+from tinyexplore.target import Target, planned_cores
 from tinyexplore.trace import Decided, Recorded, active_recorder, derived, recording
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.symbolic import greatest
@@ -36,32 +35,22 @@ MOST_BLOCKS = 4  # of a running sum, for each core
 _ELEMENTWISE = (Group.ALU - Group.TRANSCENDENTAL) | Group.MOVEMENT | {Ops.CAST, Ops.BITCAST}
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """A graph with its reductions split: `outputs` and `writes` in it. original: of each of its nodes that stands for
-    one of the graph before, that one; instead: the other way round."""
+def split_reductions(
+    outputs: Sequence[LazyBuffer],
+    writes: Writes,
+    target_of: Callable[[str], Target],
+    recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
+) -> Rewritten:
+    """The graph behind `outputs` with all reductions and running sums split that are better done so.
 
-    outputs: Sequence[LazyBuffer]
-    writes: Writes
-    original: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
-    instead: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
-
-    def original_of(self, node: LazyBuffer) -> LazyBuffer:
-        """What the user wrote of `node`; the node itself where splitting made it."""
-        return self.original.get(node, node)
-
-    def made(self, node: LazyBuffer) -> LazyBuffer:
-        """What gets the memory of `node`, which the user wrote."""
-        return self.instead.get(node, node)
-
-
-def split_reductions(outputs: Sequence[LazyBuffer], writes: Writes) -> Split:
-    """The graph behind `outputs` with all reductions and running sums split that are better done so."""
+    target_of: the target of a device, by the device's name.
+    recorded_as: the node that the user wrote, for each node of this graph.
+    """
     if not config().SPLIT_REDUCEOP:
-        return Split(outputs, writes)
+        return Rewritten(outputs, writes)
     order = graph_order(outputs)
     if not any([_is_large(node) for node in order]):
-        return Split(outputs, writes)
+        return Rewritten(outputs, writes)
     made: dict[LazyBuffer, LazyBuffer] = {}
     original: dict[LazyBuffer, LazyBuffer] = {}
     for node in order:
@@ -70,28 +59,18 @@ def split_reductions(outputs: Sequence[LazyBuffer], writes: Writes) -> Split:
             continue
         src = tuple([made[source] for source in node.src])
         with recording(None):
-            found = _split(node, src[0]) if _is_large(node) else None
+            found = _split(node, src[0], target_of(node.device)) if _is_large(node) else None
         if found is not None:
             made[node], reason = found
-            _record_split(node, made[node], src[0], reason)
+            _record_split(recorded_as(node), made[node], src[0], reason)
         elif src != node.src:
             made[node] = node.over(src)
         if made[node] is not node:
             original[made[node]] = original[_computed(made[node], node)] = node
     if not original:
-        return Split(outputs, writes)
-
-    def each(nodes: Iterable[LazyBuffer]) -> frozenset[LazyBuffer]:
-        return frozenset([made[node] for node in nodes])
-
-    rewritten = Writes(
-        each(writes.in_place),
-        {made[node]: why for node, why in writes.why.items()},
-        each(writes.first),
-        each(writes.apart),
-    )
+        return Rewritten(outputs, writes)
     instead = {node: _computed(new, node) for node, new in made.items()}
-    return Split([instead[node] for node in outputs], rewritten, original, instead)
+    return Rewritten([instead[node] for node in outputs], rewritten_writes(writes, made), original, instead)
 
 
 def _computed(made: LazyBuffer, node: LazyBuffer) -> LazyBuffer:
@@ -107,7 +86,7 @@ def _is_large(node: LazyBuffer) -> bool:
     return node.op is Ops.SCAN_AXIS and node.arg[0] is Ops.ADD and node.size >= MUCH_TO_SCAN
 
 
-def _split(node: LazyBuffer, source: LazyBuffer) -> tuple[LazyBuffer, str] | None:
+def _split(node: LazyBuffer, source: LazyBuffer, target: Target) -> tuple[LazyBuffer, str] | None:
     """`node`, over `source`, split, and why; None where it is better done as it is."""
     op, where = node.arg
     if node.op is Ops.SCAN_AXIS:
@@ -115,19 +94,19 @@ def _split(node: LazyBuffer, source: LazyBuffer) -> tuple[LazyBuffer, str] | Non
         if blocks == 1:
             return None
         reason = f"in {blocks} blocks, one after another in each, so that all of {planned_cores()} cores have work"
-        return _summed_in_blocks(source, where, blocks), reason
+        return _summed_in_blocks(source, where, blocks, target), reason
     few: Any = prod(node.shape)
     if type(few) is not int:
         return None
     if few < FEW_RESULTS:
-        found = _in_two_steps(source, op, where, node.shape, _outermost(source, where))
+        found = _in_two_steps(source, op, where, node.shape, _outermost(source, where), target)
         why = f"{few} result{'s' if few > 1 else ''} of {source.size} elements would leave cores idle"
     else:
         sums_rows = where == tuple(range(len(where)))
         is_short = few * node.dtype.itemsize <= SHORT_ROW_BYTES
         if not sums_rows or source.size < MUCH_IN_SHORT_ROWS or not is_short:
             return None
-        found = _in_two_steps(source, op, where, node.shape, 0)
+        found = _in_two_steps(source, op, where, node.shape, 0, target)
         why = f"its rows of {few} are short, and cores share rows rather than columns"
     if found is None:
         return None
@@ -168,14 +147,14 @@ def _outermost(source: LazyBuffer, axes: tuple[int, ...]) -> int:
 
 
 def _in_two_steps(
-    source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape, outer: int
+    source: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: Shape, outer: int, target: Target
 ) -> tuple[LazyBuffer, int] | None:
     """Many partial results along `outer` first, which the cores can share, then few: it is also the more accurate sum,
     and each core reads one stretch of memory from end to end. With the number of parts; None where there are few."""
     size = source.shape[outer]
     if type(size) is not int:
         return None
-    stretches, parts = _in_stretches(source, op, axes, outer)
+    stretches, parts = _in_stretches(source, op, axes, outer, target)
     if parts < FEW_RESULTS:
         return None
     pieces = stretches, parts, size // (stretches * parts)
@@ -188,7 +167,7 @@ def _in_two_steps(
     return _reduced(flat, op, (outer,), shape), parts
 
 
-def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int) -> tuple[int, int]:
+def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int, target: Target) -> tuple[int, int]:
     """In how many stretches `outer` is divided, and in how many parts, each with a piece of every stretch.
 
     A sum out of memory is read faster in several places at once (`kernel/decisions/streamed_rows.py`). Where these go
@@ -196,8 +175,8 @@ def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int
     """
     size = source.shape[outer]
     is_sum = op is Ops.ADD and len(source.shape) - 1 in axes
-    if is_sum and _comes_from_memory(source) and _is_plain(source):
-        stretches = Device[source.device].target.streams
+    if is_sum and _comes_from_memory(source, target) and _is_plain(source):
+        stretches = target.streams
         least = stretches * (WHOLE_VECTORS if outer == len(source.shape) - 1 else 1)
         parts = most_parts(size // least) if size % least == 0 else 0
         if parts >= FEWEST_STRETCHED:
@@ -205,8 +184,8 @@ def _in_stretches(source: LazyBuffer, op: Ops, axes: tuple[int, ...], outer: int
     return 1, most_parts(size)
 
 
-def _comes_from_memory(source: LazyBuffer) -> bool:
-    return source.size * source.dtype.itemsize >= Device[source.device].target.from_memory_bytes
+def _comes_from_memory(source: LazyBuffer, target: Target) -> bool:
+    return source.size * source.dtype.itemsize >= target.from_memory_bytes
 
 
 def _is_plain(source: LazyBuffer) -> bool:
@@ -233,7 +212,7 @@ def _blocks(source: LazyBuffer, axis: int) -> int:
     return next((n for n in range(-(-cores // rows), MOST_BLOCKS * cores) if size % n == 0), 1)
 
 
-def _summed_in_blocks(source: LazyBuffer, axis: int, blocks: int) -> LazyBuffer:
+def _summed_in_blocks(source: LazyBuffer, axis: int, blocks: int, target: Target) -> LazyBuffer:
     """The running sum in blocks, which the cores can share: each begins with the sum of all blocks before it, which is
     known beforehand. All but the last are read twice for that."""
     size = source.shape[axis] // blocks
@@ -242,7 +221,7 @@ def _summed_in_blocks(source: LazyBuffer, axis: int, blocks: int) -> LazyBuffer:
     earlier = split.shrink([*left, (0, blocks - 1), (0, size), *right])
     sums = earlier.reduce(Ops.ADD, (axis + 1,))
     if sums.op is Ops.REDUCE_AXIS and _is_large(sums):
-        found = _split(sums, earlier)
+        found = _split(sums, earlier, target)
         sums = sums if found is None else found[0]
     before = _scanned(sums, axis) if blocks > 2 else sums
     unchanged = [(0, 0)] * len(left), [(0, 0)] * len(right)
@@ -254,4 +233,4 @@ def _scanned(source: LazyBuffer, axis: int) -> LazyBuffer:
     return LazyBuffer(Ops.SCAN_AXIS, source.dtype, source.shape, (source,), (Ops.ADD, axis), source.device)
 
 
-__all__ = ["Split", "split_reductions"]
+__all__ = ["split_reductions"]

@@ -10,12 +10,16 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Union
 
+from tinyexplore.autograd.rules import inverse_root_gradient
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_float
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Base, Shape, is_tensor
 from tinyexplore.tensor.checks import need_tensor, shown
+from tinyexplore.tensor.data import checked
 from tinyexplore.tensor.errors import ArgumentError, OperandError
+from tinyexplore.tensor.precision import NARROW
 from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.semantics import MEANING
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -61,12 +65,16 @@ class Arithmetic:
             return other
         kind = type(other)
         if kind is int or kind is float or kind is bool or kind is UOp:
-            return self._const(other, scalar_dtype(other, self.lazydata.dtype), ())
+            return self._number(other, scalar_dtype(other, self.lazydata.dtype), ())
         if hasattr(other, "__array_interface__"):
             return type(self)(other, device=self.lazydata.device)
         if isinstance(other, (int, float)):
             return self._as_tensor(float(other) if isinstance(other, float) else int(other), what)
         raise OperandError(f"{what} of a Tensor and {shown(other)}: need a Tensor, a number or an array")
+
+    def _number(self: Tensor, value: ConstType | UOp, dtype: DType, shape: Shape | None = None) -> Tensor:
+        """A user's number as a constant. OverflowError where `dtype` cannot hold it."""
+        return self._const(checked(value, dtype) if type(value) is int else value, dtype, shape)
 
     def _matched(self: Tensor, other: Any, what: str, reverse: bool = False) -> tuple[Tensor, Tensor]:
         """Both operands with one shape and dtype, in the order of the operation."""
@@ -86,7 +94,7 @@ class Arithmetic:
         if kind is int or kind is float or kind is bool or kind is UOp:
             dtype = scalar_dtype(other, self.lazydata.dtype)
             x = x.cast(dtype)
-            y = self._const(other, dtype)
+            y = self._number(other, dtype)
             return (y, x) if reverse else (x, y)
         return self._matched(self._as_tensor(other, what), what, reverse)
 
@@ -267,12 +275,22 @@ class Arithmetic:
         x = x.cast(dtype)
         if exponent == 0.5:
             return x._unary(Ops.SQRT)
+        is_whole = abs(exponent) <= 8 and exponent == int(exponent)
+        if exponent != -0.5 and not is_whole:
+            return None
+        if x.dtype in NARROW and exponent not in (0, 1):
+            return (x.cast(dtypes.float32) ** exponent).cast(x.dtype)
         if exponent == -0.5:
-            return x._unary(Ops.SQRT).reciprocal()
-        if abs(exponent) <= 8 and exponent == int(exponent):
-            positive = x._multiplied(int(abs(exponent)))
-            return positive.reciprocal() if exponent < 0 else positive
-        return None
+            return x._by_own_rule(x._value()._inverse_root().lazydata, inverse_root_gradient, (x,))
+        if exponent < 0:  # the reciprocal first: the positive power may overflow where the negative one does not vanish
+            return x.reciprocal()._multiplied(-int(exponent))
+        return x._multiplied(int(exponent))
+
+    def _inverse_root(self: Tensor) -> Tensor:
+        """self ** -0.5 as C's `pow` has it: infinity at -0, 0 at -infinity."""
+        root = self._unary(Ops.SQRT)
+        root = root.eq(0).where(0.0, root)  # without the sign of a zero
+        return self.eq(-math.inf).where(0.0, root.reciprocal())
 
     def _multiplied(self: Tensor, times: int) -> Tensor:
         """The product of `times` copies, by squaring."""
@@ -303,9 +321,10 @@ class Arithmetic:
     # *** comparison ***
 
     def _compared(self: Tensor, op: Ops, other: Any, reverse: bool = False) -> Tensor:
-        dtype = self.lazydata.dtype
-        if type(other) is int and dtypes.is_int(dtype) and not dtypes.min(dtype) <= other <= dtypes.max(dtype):
-            other = float(other)  # out of the type's range: any order-preserving type will do
+        if type(other) is int and not dtypes.is_float(self.lazydata.dtype):
+            dtype = scalar_dtype(other, self.lazydata.dtype)
+            if not dtypes.min(dtype) <= other <= dtypes.max(dtype):  # it compares to every element as to 0
+                return self._const(MEANING[op](*((other, 0) if reverse else (0, other))), dtypes.bool)
         x, y = self._matched(other, "comparison", reverse)
         return x._alu(op, y)
 
@@ -327,19 +346,25 @@ class Arithmetic:
     def ne(self: Tensor, x: Operand) -> Tensor:
         return self._compared(Ops.CMPNE, x)
 
-    def _within(self: Tensor, limit: Operand | None) -> Operand | None:
-        """A whole number, cut to what the tensor's ints can hold: no element lies beyond it either."""
-        if type(limit) is not int or not dtypes.is_int(self.dtype):
+    def _lower_limit(self: Tensor, limit: Operand | None) -> Operand | None:
+        """An int below the range of the tensor's ints limits no element: the least of the range stands for it."""
+        if type(limit) is not int or dtypes.is_float(self.dtype):
             return limit
-        return max(dtypes.min(self.dtype), min(limit, dtypes.max(self.dtype)))
+        return max(limit, int(dtypes.min(scalar_dtype(limit, self.dtype))))
+
+    def _upper_limit(self: Tensor, limit: Operand | None) -> Operand | None:
+        """An int above the range of the tensor's ints limits no element: the greatest of the range stands for it."""
+        if type(limit) is not int or dtypes.is_float(self.dtype):
+            return limit
+        return min(limit, int(dtypes.max(scalar_dtype(limit, self.dtype))))
 
     def maximum(self: Tensor, x: Operand) -> Tensor:
         """The larger of each two; NaN if either is."""
-        return self._binary(Ops.MAX, self._within(x), "maximum")
+        return self._binary(Ops.MAX, self._lower_limit(x), "maximum")
 
     def minimum(self: Tensor, x: Operand) -> Tensor:
         """The smaller of each two; NaN if either is."""
-        return self._binary(Ops.MIN, self._within(x), "minimum")
+        return self._binary(Ops.MIN, self._upper_limit(x), "minimum")
 
     # *** bits ***
 
@@ -372,14 +397,15 @@ class Arithmetic:
         return self._alu(Ops.CMPEQ, self._const(0))
 
     def _shifted(self: Tensor, op: Ops, x: Any, what: str, reverse: bool) -> Tensor:
-        a, b = self._matched(x, what, reverse)
-        a._no_float(what)
-        a._no_bool(what, "* or &")
         if type(x) is int and not reverse:
             if x < 0:
                 raise ValueError(f"{what} by {x}: cannot shift by a negative count")
-            if x < a.dtype.bits:
-                return a._alu(op, b)
+            x = min(x, self.dtype.bits)
+        a, b = self._matched(x, what, reverse)
+        a._no_float(what)
+        a._no_bool(what, "* or &")
+        if type(x) is int and not reverse and x < a.dtype.bits:
+            return a._alu(op, b)
         inside = b._alu(Ops.CMPLT, b._const(a.dtype.bits))
         count = inside._alu(Ops.WHERE, b, b._const(a.dtype.bits - 1))
         shifted = a._alu(op, count)
@@ -407,7 +433,7 @@ class Arithmetic:
         else:
             kinds = [dtypes.default_int if isinstance(one, UOp) else dtypes.from_py(one) for one in (x, y)]
             dtype = least_upper_dtype(*kinds)
-            first, second = condition._const(x, dtype), condition._const(y, dtype)
+            first, second = condition._number(x, dtype), condition._number(y, dtype)
         if condition.device != first.device:
             raise ValueError(f"where: the condition is on {condition.device}, the values on {first.device}: use .to()")
         if condition.shape != first.shape:

@@ -8,15 +8,17 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Buffer, Device
-from tinyexplore.dtype import ConstType, dtypes, to_dtype
+from tinyexplore.dtype import ConstType, DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, laid_out_as
+from tinyexplore.lazy.lazybuffer import need_dtype_for
 from tinyexplore.tensor import random
-from tinyexplore.tensor.base import DTypeLike, Shape, wrapped
+from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.checks import need_int, need_number, need_tensor
 from tinyexplore.tensor.data import checked, elements_at
 from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.movement import flat_sizes, has_negative
-from tinyexplore.uop import UOp
+from tinyexplore.tensor.precision import wide_float
+from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import as_size, greatest, limits, product, simplified
 from tinyexplore.util import fetch
 
@@ -58,7 +60,8 @@ class Creation:
         kind = dtypes.default_int if isinstance(fill_value, UOp) else dtypes.from_py(fill_value)
         target = kind if dtype is None else to_dtype(dtype)
         sizes = _sizes((shape,))
-        lazydata = LazyBuffer.const(wrapped(fill_value, target), target, Device.canonicalize(device), sizes)
+        value = fill_value if isinstance(fill_value, UOp) else checked(fill_value, target)
+        lazydata = LazyBuffer.const(value, target, Device.canonicalize(device), sizes)
         return cls._given(cls._wrap(lazydata), requires_grad)
 
     @classmethod
@@ -149,20 +152,42 @@ class Creation:
         if any(isinstance(part, UOp) for part in (start, stop, step)):
             away: Any = stop - start if step > 0 else start - stop
             by = step if step > 0 else -step
-            length = simplified((as_size(away) + (by - 1)) // by)
+            length = simplified(((as_size(away) + (by - 1)) // by).maximum(0))
+            for end in (start, start + (as_size(length) - 1).maximum(0) * step):
+                need_dtype_for(end, target)
         else:
             length = max(0, int(-((stop - start) // -step)) if is_whole else math.ceil((stop - start) / step))
-            if is_whole and length and dtypes.is_int(target):
+            if length:
                 for end in (start, start + (length - 1) * step):
                     checked(end, target)
         ints = dtypes.default_int if greatest(length) <= dtypes.max(dtypes.int32) else dtypes.int64
-        result = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
-        result = result.cast(target)
+        places = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
+        return cls._given(places._progression(start, step, target), requires_grad)
+
+    def _progression(self: Tensor, start: Any, step: Any, target: DType) -> Tensor:
+        """start + step · self for places 0, 1, …, rounded to `target` once: whole numbers are exact, others are
+        computed in float32 at least."""
+        kind = self.dtype
+        if not all(isinstance(part, (int, UOp)) for part in (start, step)):
+            kind = _range_float(target, start, step * self.shape[0])
+        elif dtypes.is_int(target):
+            kind = target
+        elif isinstance(start, int) and isinstance(step, int):
+            count = greatest(self.shape[0])
+            kind = next(
+                (
+                    one
+                    for one in (kind, dtypes.int64)
+                    if all(dtypes.min(one) <= end <= dtypes.max(one) for end in (start, step, start + count * step))
+                ),
+                wide_float(target),
+            )
+        result = self.cast(kind)
         if step != 1:
-            result = result * step
+            result = result._alu(Ops.MUL, result._const(step))
         if start != 0:
-            result = result + start
-        return cls._given(result.cast(target), requires_grad)
+            result = result._alu(Ops.ADD, result._const(start))
+        return result.cast(target)
 
     @classmethod
     def linspace(
@@ -177,11 +202,19 @@ class Creation:
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
         if target is dtypes.bool:
             raise ArgumentError("linspace of bools: numbers equally far apart are ints or floats")
-        wide = target if dtypes.is_float(target) else dtypes.default_float
+        for end in (start, stop) if not isinstance(steps, UOp) and steps else ():
+            if not isinstance(end, UOp):
+                checked(end, target)
+        wide = _range_float(target, start, stop)
         requires_grad = kwargs.pop("requires_grad", None)
-        places = cls.arange(steps, dtype=wide, **kwargs)
-        last: Any = places._const((steps - 1).maximum(1)) if isinstance(steps, UOp) else max(steps - 1, 1)
-        return cls._given((places * ((stop - start) / last) + start).cast(target), requires_grad)
+        places = cls.arange(steps, **kwargs)
+        last: Any = steps - 1 if isinstance(steps, UOp) else max(steps - 1, 1)
+        step = (stop - start) / (places._const(last.maximum(1)).cast(wide) if isinstance(steps, UOp) else last)
+        rising = places.cast(wide) * step + start
+        falling = (places._const(last) - places).cast(wide) * -step + stop  # ends at `stop` exactly
+        half = last.maximum(1) if isinstance(steps, UOp) else last
+        found = (places < (half + 1) // 2).where(rising, falling)
+        return cls._given(found.cast(target), requires_grad)
 
     @classmethod
     def eye(
@@ -263,7 +296,11 @@ class Creation:
     @classmethod
     def randperm(cls: type[Tensor], n: int, *, device: str | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """0 … n - 1 in random order."""
-        return cls.rand(n, device=device).argsort().cast(dtypes.default_int if dtype is None else dtype)
+        need_int(n, "randperm: n", 0)
+        target = dtypes.default_int if dtype is None else to_dtype(dtype)
+        if isinstance(n, int) and n:
+            checked(n - 1, target)
+        return cls.rand(n, device=device, dtype=wide_float(dtypes.default_float)).argsort().cast(target)
 
     def rand_like(self: Tensor, **kwargs: Any) -> Tensor:
         return self._like(type(self).rand, *self.shape, **kwargs)
@@ -305,6 +342,8 @@ class Creation:
         target = to_dtype(kwargs.pop("dtype", None) or dtypes.default_float)
         need_number(low, "uniform: low")
         need_number(high, "uniform: high")
+        checked(low, target)
+        checked(high, target)
         found = (cls.rand(*shape, **kwargs) * (high - low)).cast(target)
         return cls._given(found if low == 0 else (found + low).cast(target), requires_grad)
 
@@ -346,3 +385,12 @@ class Creation:
 
 def _he_deviation(shape: Shape, slope: float) -> float:
     return math.sqrt(2.0 / (1 + slope**2)) / math.sqrt(max(prod(shape[1:]), 1))
+
+
+def _range_float(target: DType, start: Any, stop: Any) -> DType:
+    """The float type in which numbers from `start` to `stop` are computed before they are rounded to `target`."""
+    if dtypes.is_float(target):
+        return wide_float(target)
+    is_large = target.itemsize >= 4 and not isinstance(start, UOp) and not isinstance(stop, UOp)
+    # float32 has every int up to 2**24
+    return dtypes.float64 if is_large and max(abs(start), abs(stop)) > 1 << 24 else wide_float(dtypes.default_float)

@@ -53,7 +53,7 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
 
 
 def checked(value: ConstType, dtype: DType) -> ConstType:
-    """`value`, if `dtype` can hold it."""
+    """`value`, if `dtype` can hold it; a float as an int, rounded towards zero. OverflowError where it cannot."""
     if not dtypes.is_int(dtype):
         return value
     if isinstance(value, float):
@@ -162,6 +162,8 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     if target.fmt is None:
         return _from_array(array.astype(numpy.float32), dtypes.float32, device).cast(target)
     wanted = numpy.dtype(target.name)
+    if dtypes.is_float(own) and dtypes.is_int(target):  # what does not fit depends on NumPy's machine
+        return _from_array(array, own, device).cast(target)
     if array.dtype != wanted or not array.dtype.isnative:
         array = array.astype(wanted)
     if array.ndim == 0:
@@ -192,6 +194,13 @@ def elements_at(address: int, count: int, dtype: DType, device: str) -> LazyBuff
 
 
 # *** out ***
+
+
+def numpy_type(dtype: DType) -> type | None:
+    """NumPy's scalar type for elements of `dtype`; None where NumPy has none (bfloat16 and fp8s)."""
+    import numpy
+
+    return None if dtype.fmt is None else numpy.dtype(dtype.name).type
 
 
 def array_of(buffer: Buffer, shape: Shape) -> numpy.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tinyexplore.autograd import GradientRule, OwnRuleAt
@@ -18,20 +19,21 @@ from tinyexplore.autograd.rules import (
     log1p_gradient,
     relu_gradient,
     sigmoid_gradient,
-    sinh_gradient,
     step_gradient,
 )
-from tinyexplore.dtype import ConstType, dtypes
+from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.tensor.arithmetic import Operand
 from tinyexplore.tensor.base import unsigned_of
+from tinyexplore.tensor.gradients import gradient_by_tensors
+from tinyexplore.tensor.precision import rounded_once
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
+    from tinyexplore.autograd.tape import Step
     from tinyexplore.tensor.tensor import Tensor
 
 _RELU = OwnRuleAt(relu_gradient, 0)
 _SIGMOID = OwnRuleAt(sigmoid_gradient, 1, 1, 0, 0)
-NARROW = (dtypes.float16, dtypes.bfloat16, *dtypes.fp8s)  # activations of these are rounded once, at the end
 
 
 class Functions:
@@ -53,12 +55,14 @@ class Functions:
     def log2(self: Tensor) -> Tensor:
         return self._float()._unary(Ops.LOG2)
 
+    @rounded_once
     def log10(self: Tensor) -> Tensor:
         return self.log2() * math.log10(2)
 
     def sqrt(self: Tensor) -> Tensor:
         return self._float()._unary(Ops.SQRT)
 
+    @rounded_once
     def rsqrt(self: Tensor) -> Tensor:
         """1 / √self"""
         return self.sqrt().reciprocal()
@@ -66,12 +70,14 @@ class Functions:
     def square(self: Tensor) -> Tensor:
         return self._alu(Ops.MUL, self)
 
+    @rounded_once
     def logaddexp(self: Tensor, other: Operand) -> Tensor:
         """ln(eᵃ + eᵇ) without overflow."""
-        a, b = self._matched_floats(other, "logaddexp")
-        larger = a.maximum(b).detach()
-        anchor = (larger.abs() == math.inf).where(0.0, larger)  # inf - inf would be NaN
-        return ((a - anchor).exp() + (b - anchor).exp()).log() + anchor
+        taped = self._matched_floats(other, "logaddexp")
+        a, b = (one._value() for one in taped)
+        gap = (a == b).where(0.0, a - b)  # inf - inf would be NaN
+        value = a.maximum(b) + gap.abs().neg().exp()._log1p()
+        return taped[0]._by_own_rule(value.lazydata, logaddexp_gradient, taped, (type(self),))
 
     # *** trigonometry ***
 
@@ -81,6 +87,7 @@ class Functions:
     def cos(self: Tensor) -> Tensor:
         return self._float()._unary(Ops.COS)
 
+    @rounded_once
     def tan(self: Tensor) -> Tensor:
         return self.sin() / self.cos()
 
@@ -100,54 +107,81 @@ class Functions:
         near = is_lost.where(x, whole.log() * (x / is_lost.where(1.0, excess)))
         return self._ruled((x.abs() < 0.5).where(near, whole.log()), log1p_gradient)
 
+    @rounded_once
     def sinh(self: Tensor) -> Tensor:
         """(eˣ - e⁻ˣ) / 2; near 0, where that cancels, t / (1 - t²) · 2 with t = tanh(x / 2)"""
         taped = self._float()
         x = taped._value()
         t = (x * 0.5).tanh()
         near = 2.0 * t / (1.0 - t * t)
-        return taped._ruled((x.abs() < 1.0).where(near, (x.exp() - x.neg().exp()) * 0.5), sinh_gradient)
+        rising, falling = x._half_exponentials()
+        return taped._by_own_rule(
+            (x.abs() < 1.0).where(near, rising - falling).lazydata, sinh_gradient, (taped,), (type(self),)
+        )
 
+    @rounded_once
     def cosh(self: Tensor) -> Tensor:
-        x = self._float()
-        return (x.exp() + x.neg().exp()) * 0.5
+        """(eˣ + e⁻ˣ) / 2"""
+        taped = self._float()
+        rising, falling = taped._value()._half_exponentials()
+        return taped._by_own_rule((rising + falling).lazydata, cosh_gradient, (taped,), (type(self),))
 
+    def _half_exponentials(self: Tensor) -> tuple[Tensor, Tensor]:
+        """eˣ / 2 and e⁻ˣ / 2, each finite wherever it fits the type: eˣ itself may not."""
+        root = (self * 0.5).exp()
+        return root * 0.5 * root, 0.5 / root / root
+
+    def _expm1(self: Tensor) -> Tensor:
+        """eˣ - 1; near 0, where that cancels, the series x + x²/2 + x³/6 + …"""
+        x = self._value()
+        series = x._const(1.0)
+        for term in reversed(range(2, 15 if x.dtype is dtypes.float64 else 9)):
+            series = series * x * (1 / term) + 1.0
+        value = (x.abs() < 0.35).where(series * x, x.exp() - 1.0)
+        return self._by_own_rule(value.lazydata, expm1_gradient, (self,), (type(self),))
+
+    @rounded_once
     def asinh(self: Tensor) -> Tensor:
         """sign(x) · ln(|x| + √(x² + 1)), by ln(1 + …) for the sake of small x"""
         taped = self._float()
         x = taped._value()
         size = x.abs()
-        is_huge = size > _square_fits(x)  # x² + 1 is x² here, and might overflow
+        is_huge = size > SQUARE_FITS  # x² + 1 is x² here, and might overflow
         usual = is_huge.where(1.0, size)
         found = (usual + usual * usual / (1.0 + (usual * usual + 1.0).sqrt()))._log1p()
         found = is_huge.where(size.log() + math.log(2), found)
         return taped._ruled(x._lend_sign(found), asinh_gradient)
 
+    @rounded_once
     def acosh(self: Tensor) -> Tensor:
         """ln(x + √(x² - 1)); ln 2x where x² might overflow"""
         taped = self._float()
         x = taped._value()
-        is_huge = x.abs() > _square_fits(x)
+        is_huge = x.abs() > SQUARE_FITS
         usual = is_huge.where(2.0, x)
         found = (usual + ((usual - 1.0) * (usual + 1.0)).sqrt()).log()
         return taped._ruled(is_huge.where(x.log() + math.log(2), found), acosh_gradient)
 
+    @rounded_once
     def atanh(self: Tensor) -> Tensor:
         """ln((1 + x) / (1 - x)) / 2"""
         taped = self._float()
         x = taped._value()
         return taped._ruled((2.0 * x / (1.0 - x))._log1p() * 0.5, atanh_gradient)
 
+    @rounded_once
     def atan(self: Tensor) -> Tensor:
         taped = self._float()
         return taped._ruled(_arc_tangent(taped._value()), atan_gradient)
 
+    @rounded_once
     def asin(self: Tensor) -> Tensor:
         """2 atan(x / (1 + √(1 - x²)))"""
         taped = self._float()
         x = taped._value()
         return taped._ruled((x / (1.0 + ((1.0 - x) * (1.0 + x)).sqrt())).atan() * 2.0, asin_gradient)
 
+    @rounded_once
     def acos(self: Tensor) -> Tensor:
         """2 atan(√(1 - x) / √(1 + x))"""
         taped = self._float()
@@ -183,6 +217,17 @@ class Functions:
         size = x.abs()
         # a sum that large has no room for a fraction: the addition rounds it away
         return self._ruled(x._lend_sign((size < whole).where(size + whole - whole, size)), step_gradient)
+
+    def _rounded_to(self: Tensor, dtype: DType) -> Tensor:
+        """Floats rounded to the nearest ints of `dtype`: what is beyond its range becomes its limit."""
+        if dtype is dtypes.bool:
+            return self.round().cast(dtype)
+        whole = self.round()
+        least, most = dtypes.min(dtype), dtypes.max(dtype)
+        inside = whole.clip(float(least), float(most)).cast(dtype)
+        if int(float(most)) == most and (self.dtype is dtypes.float64 or dtype.itemsize < 4):
+            return inside
+        return (whole >= float(most)).where(most, inside)  # the float nearest to the limit is beyond it
 
     def abs(self: Tensor) -> Tensor:
         """The value without its sign."""
@@ -250,7 +295,7 @@ class Functions:
         if min_ is None and max_ is None:
             raise RuntimeError("clip() needs min_ or max_")
         result = self
-        min_, max_ = self._within(min_), self._within(max_)
+        min_, max_ = self._lower_limit(min_), self._upper_limit(max_)
         if min_ is not None:
             low, limit = result._matched(min_, "clip")
             result = low._alu(Ops.CMPLT, limit)._alu(Ops.WHERE, limit, low)
@@ -263,9 +308,16 @@ class Functions:
         """The same as `clip`."""
         return self.clip(min_, max_)
 
+    @rounded_once
     def lerp(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
-        """self + (end - self) · weight"""
-        return self + (end - self) * weight
+        """self + (end - self) · weight, counted from `end` where the weight is 0.5 or more"""
+        start, stop = self._matched(end, "lerp")
+        if isinstance(weight, (int, float)) or dtypes.is_float(weight.dtype):
+            start, stop = start._float(), stop._float()
+        gap = stop - start
+        if isinstance(weight, (int, float)):
+            return start + gap * weight if abs(weight) < 0.5 else stop - gap * (1 - weight)
+        return (weight.abs() < 0.5).where(start + gap * weight, stop - gap * (1 - weight))
 
     # *** activations ***
 
@@ -279,12 +331,11 @@ class Functions:
 
     def relu6(self: Tensor) -> Tensor:
         """min(max(x, 0), 6)"""
-        return self.relu().clip(None, 6)
+        return self.relu()._saturated(None, 6)
 
+    @rounded_once
     def sigmoid(self: Tensor) -> Tensor:
         """1 / (1 + e⁻ˣ)"""
-        if self.dtype in NARROW:
-            return self.cast(dtypes.float32).sigmoid().cast(self.dtype)
         x = self._float()
         grown = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
         one = x._const(1.0).lazydata
@@ -292,6 +343,7 @@ class Functions:
         lazydata.note = _SIGMOID.on(lazydata)
         return x._taped(lazydata, sigmoid_gradient, (x,), None)
 
+    @rounded_once
     def silu(self: Tensor) -> Tensor:
         """x · sigmoid(x)"""
         return self * self.sigmoid()
@@ -300,57 +352,70 @@ class Functions:
         """The same as `silu`."""
         return self.silu()
 
+    @rounded_once
     def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
         """x · Φ(x), with the normal distribution's Φ by its usual tanh formula, or exactly (`approximate="none"`)."""
         if approximate not in ("tanh", "none"):
             raise ValueError(f"gelu with approximate={approximate!r}: choose 'tanh' or 'none'")
-        if self.dtype in NARROW:
-            return self.cast(dtypes.float32).gelu(approximate).cast(self.dtype)
         x = self._float()
         if approximate == "none":
             return 0.5 * x * (1.0 + (x * math.sqrt(1 / 2)).erf())
         linear = math.sqrt(2 / math.pi)
         return 0.5 * x * (1.0 + (x * (linear + 0.044715 * linear * (x * x))).tanh())
 
+    @rounded_once
     def quick_gelu(self: Tensor) -> Tensor:
         """x · sigmoid(1.702 x)"""
         return self * self.mul(1.702).sigmoid()
 
+    @rounded_once
     def mish(self: Tensor) -> Tensor:
         """x · tanh(softplus(x))"""
         return self * self.softplus().tanh()
 
+    @rounded_once
     def softplus(self: Tensor, beta: float = 1.0) -> Tensor:
         """ln(1 + e^(beta·x)) / beta, without overflow: max(z, 0) + ln(1 + e^-|z|) with z = beta·x"""
-        z = self._float() * beta if beta != 1 else self._float()
-        return (z.maximum(0.0) + z.abs().neg().exp()._log1p()) * (1.0 / beta)
+        taped = self._float()
+        x = taped._value()
+        z = x * beta if beta != 1 else x
+        tail = z.abs().neg().exp()._log1p()
+        value = x.maximum(0.0) + tail if beta == 1 else (z > 0).where(x, 0.0) + tail * (1.0 / beta)
+        return taped._by_own_rule(value.lazydata, softplus_gradient, (taped,), (type(self), beta))
 
+    @rounded_once
     def logsigmoid(self: Tensor) -> Tensor:
         """ln sigmoid(x)"""
         return self._float().neg().softplus().neg()
 
+    @rounded_once
     def softsign(self: Tensor) -> Tensor:
         """x / (1 + |x|)"""
-        return self / (1 + self.abs())
+        x = self._float()
+        return x / (1 + x.abs())
 
+    @rounded_once
     def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
         """x where positive, alpha · (eˣ - 1) elsewhere"""
         x = self._float()
-        return (x > 0).where(x, alpha * (x.clip(None, 0).exp() - 1.0))
+        return (x > 0).where(x, alpha * x.clip(None, 0)._expm1())
 
+    @rounded_once
     def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
         """max(x, 0) + min(0, alpha · (e^(x/alpha) - 1))"""
         x = self._float()
-        return (x > 0).where(x, alpha * ((x.clip(None, 0) / alpha).exp() - 1.0))
+        return (x > 0).where(x, alpha * (x.clip(None, 0) / alpha)._expm1())
 
+    @rounded_once
     def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
         """gamma · elu(x, alpha)"""
         return gamma * self.elu(alpha)
 
+    @rounded_once
     def leakyrelu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
         """x where positive, neg_slope · x elsewhere"""
         x = self._float()
-        return (x < 0).where(x * neg_slope, x)
+        return (x > 0).where(x, x * neg_slope)
 
     def leaky_relu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
         """The same as `leakyrelu`."""
@@ -358,21 +423,60 @@ class Functions:
 
     def hardtanh(self: Tensor, min_val: ConstType = -1, max_val: ConstType = 1) -> Tensor:
         """Clipped to min_val … max_val."""
-        return self.clip(min_val, max_val)
+        return self._saturated(min_val, max_val)
 
+    def _saturated(self: Tensor, low: ConstType | None, high: ConstType) -> Tensor:
+        """`clip`, with no gradient at the limits either, as PyTorch's activations have it."""
+        if not dtypes.is_float(self.dtype):
+            return self.clip(low, high)
+        inside = self if low is None else (self <= low).where(low, self)
+        return (inside >= high).where(high, inside)
+
+    @rounded_once
     def hardswish(self: Tensor) -> Tensor:
         """x · relu6(x + 3) / 6"""
         x = self._float()
         return x * x.add(3).relu6() * (1 / 6)
 
+    @rounded_once
     def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
         """alpha · x + beta, clipped to 0 … 1"""
-        return (alpha * self + beta).clip(0, 1)
+        return (alpha * self + beta)._saturated(0, 1)
 
 
-def _square_fits(x: Tensor) -> float:
-    """Up to here squares of numbers of this type do not overflow; 1 is nothing beside them from here on."""
-    return {dtypes.float16: 200.0, dtypes.fp8e5m2: 200.0, dtypes.fp8e4m3: 20.0}.get(x.dtype, 1e9)
+SQUARE_FITS = 1e9  # squares of numbers up to here do not overflow; 1 is nothing beside them from here on
+
+
+@gradient_by_tensors
+def sinh_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+    """y = sinh x: dx = g · cosh x"""
+    return (g * values[0].cosh(),)
+
+
+@gradient_by_tensors
+def cosh_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+    """y = cosh x: dx = g · sinh x"""
+    return (g * values[0].sinh(),)
+
+
+@gradient_by_tensors
+def expm1_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+    """y = eˣ - 1: dx = g · eˣ"""
+    return (g * values[0].exp(),)
+
+
+@gradient_by_tensors
+def softplus_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+    """y = ln(1 + e^(beta·x)) / beta: dx = g · sigmoid(beta·x)"""
+    beta = step.arg[1]
+    return (g * (values[0] * beta if beta != 1 else values[0]).sigmoid(),)
+
+
+@gradient_by_tensors
+def logaddexp_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+    """y = ln(eᵃ + eᵇ): da = g · sigmoid(a - b), db = g · sigmoid(b - a)"""
+    a, b = values
+    return g * (a - b).sigmoid() if step.needs(0) else None, g * (b - a).sigmoid() if step.needs(1) else None
 
 
 def _arc_tangent(x: Tensor) -> Tensor:

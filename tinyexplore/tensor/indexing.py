@@ -22,9 +22,10 @@ from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import Base, Shape, is_tensor
 from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, with_part
 from tinyexplore.tensor.checks import need_tensor
+from tinyexplore.tensor.data import checked
 from tinyexplore.tensor.errors import IndexShapeError, OperandError
 from tinyexplore.tensor.kept import KeptViews
-from tinyexplore.tensor.reduction import place_dtype, sum_dtype
+from tinyexplore.tensor.reduction import index_dtype, sum_dtype
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import SymbolicError, greatest, is_symbolic, product, simplified, value_of
 
@@ -131,8 +132,8 @@ class Indexing:
         if is_tensor(item):
             if not dtypes.is_int(item.dtype):
                 raise IndexError(f"a tensor of {item.dtype.name} cannot be an index: use ints or bools")
-            found = item.to(self.device).cast(place_dtype(item.dtype))
-            return found if dtypes.is_unsigned(found.dtype) else (found < 0).where(found + size, found)
+            found = item.to(self.device).cast(index_dtype(item.dtype))
+            return found if dtypes.is_unsigned(item.dtype) else (found < 0).where(found + size, found)
         if isinstance(item, (_TruePlaces, _TruePlacesOfTensor)) and item.extent != size:
             raise IndexError(f"a mask with {item.extent} places for axis {axis} of size {size} (shape {self.shape})")
         if isinstance(item, _TruePlacesOfTensor):
@@ -207,8 +208,8 @@ class Indexing:
             raise OperandError(f"gather by a tensor of {index.dtype.name}: need ints")
         bounds = [(0, have if i == axis else asked) for i, (have, asked) in enumerate(zip(self.shape, index.shape))]
         size = self.shape[axis]
-        places = index.to(self.device).cast(place_dtype(index.dtype)).unsqueeze(-1)
-        if not dtypes.is_unsigned(places.dtype):
+        places = index.to(self.device).cast(index_dtype(index.dtype)).unsqueeze(-1)
+        if not dtypes.is_unsigned(index.dtype):
             places = (places < 0).where(places + size, places)
         order = [i for i in range(self.ndim) if i != axis] + [axis]
         table = self.shrink(bounds).permute(order).unsqueeze(axis)
@@ -250,6 +251,8 @@ class Indexing:
             found = v if isinstance(v, type(self)) else type(self)(v, dtype=self.dtype)
             part.assign(found._broadcast_to(part.shape))
             return
+        if isinstance(v, (int, float)):
+            v = checked(v, self.dtype)
         value = (
             self._as_tensor(v, "setitem").cast(self.dtype)
             if not isinstance(v, (list, tuple))

@@ -81,6 +81,6 @@ def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] |
 def _calls_to_the_user() -> int:
     """How many calls up from `KeptViews.warn_of` the code stands that is not this package's; 1 for its own."""
     frame, calls = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tinyexplore"):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("tinyexplore"):
         frame, calls = frame.f_back, calls + 1
     return calls

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, need_number, need_tensor
 from tinyexplore.tensor.errors import ArgumentError
+from tinyexplore.tensor.gradients import gradient_by_tensors
+from tinyexplore.tensor.precision import rounded_once
 from tinyexplore.tensor.reduction import place_dtype
 
 if TYPE_CHECKING:
+    from tinyexplore.autograd.tape import Step
     from tinyexplore.tensor.tensor import Tensor
 
 
@@ -53,26 +57,39 @@ class Loss:
             return self
         return self.mean() if reduction == "mean" else self.sum()
 
+    @rounded_once
     def binary_crossentropy(self: Tensor, y: Tensor, reduction: str = "mean") -> Tensor:
-        """-(y · ln p + (1 - y) · ln(1 - p)), where this tensor is p"""
+        """-(y · ln p + (1 - y) · ln(1 - p)), where this tensor is p; each logarithm is -100 at least, as in PyTorch"""
         need_tensor(y, "binary cross entropy: y")
-        p, y = self, y._float()
-        return (y.neg() * p.log() - (1 - y) * (1 - p).log())._averaged(reduction)
+        taped = self._float()._matched(y._float(), "binary cross entropy")
+        p, y = (one._value() for one in taped)
+        losses = y.neg() * p.log().clip(LEAST_LOG) - (1 - y) * p.neg()._log1p().clip(LEAST_LOG)
+        losses = taped[0]._by_own_rule(losses.lazydata, binary_crossentropy_gradient, taped, (type(self),))
+        return losses._averaged(reduction)
 
+    @rounded_once
     def binary_crossentropy_logits(
         self: Tensor, y: Tensor, reduction: str = "mean", pos_weight: Tensor | float | None = None
     ) -> Tensor:
-        """The same for p = sigmoid(x), without overflow: max(x, 0) - x·y + ln(1 + e^-|x|)
+        """The same for p = sigmoid(x), without overflow: |x| · (1 - y where x > 0, else y) + ln(1 + e^-|x|)
 
         With `pos_weight` w, which broadcasts, positive examples count w times: -(w · y · ln p + (1 - y) · ln(1 - p)).
         """
         need_tensor(y, "binary cross entropy: y")
-        x, y = self._float(), y._float()
+        taped = list(self._float()._matched(y._float(), "binary cross entropy"))
+        if pos_weight is not None:
+            x, weight = taped[0]._matched(pos_weight, "binary cross entropy: pos_weight")
+            taped = [*x._matched(taped[1], "binary cross entropy"), weight]
+        x, y, *weights = (one._value() for one in taped)
         tail = x.abs().neg().exp()._log1p()
-        if pos_weight is None:
-            return (x.relu() - x * y + tail)._averaged(reduction)
-        of_positive, of_negative = x.neg().relu() + tail, x.relu() + tail  # -ln p and -ln(1 - p)
-        return (pos_weight * y * of_positive + (1 - y) * of_negative)._averaged(reduction)
+        if not weights:
+            share = (x > 0).where(1 - y, y)
+            losses = (share == 0).where(0.0, share * x.abs()) + tail  # x may be infinite where it has no share
+        else:
+            of_positive, of_negative = x.neg().relu() + tail, x.relu() + tail  # -ln p and -ln(1 - p)
+            losses = (y == 0).where(0.0, weights[0] * y * of_positive) + (y == 1).where(0.0, (1 - y) * of_negative)
+        losses = self._by_own_rule(losses.lazydata, binary_crossentropy_logits_gradient, tuple(taped), (type(self),))
+        return losses._averaged(reduction)
 
     def _class_axis(self: Tensor, y: Tensor) -> int:
         """The axis of classes of logits (batch, classes, …) or (classes,), for ints or probabilities `y`."""
@@ -83,6 +100,7 @@ class Loss:
             raise ShapeError(f"class labels of shape {y.shape} for scores of shape {self.shape}: need {expected}")
         return axis
 
+    @rounded_once
     def sparse_categorical_crossentropy(
         self: Tensor, Y: Tensor, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
     ) -> Tensor:
@@ -105,32 +123,62 @@ class Loss:
             return chosen.sum().neg() / counts.sum()
         return chosen.neg()._averaged(reduction)
 
+    @rounded_once
     def nll_loss(
         self: Tensor, Y: Tensor, weight: Tensor | None = None, ignore_index: int | None = None, reduction: str = "mean"
     ) -> Tensor:
         """-x at the class that `Y` names, for log-probabilities (batch, classes, …), each class with its weight."""
-        axis = self._class_axis(Y)
+        logs, axis = self._float(), self._class_axis(Y)
         places = self._places(axis, place_dtype(Y.dtype))
         wanted = Y.unsqueeze(axis) == places
         if ignore_index is not None:
             wanted = wanted & (Y != ignore_index).unsqueeze(axis)
         shape = tuple(size if i == axis else 1 for i, size in enumerate(self.shape))
-        share = wanted.cast(self.dtype) if weight is None else wanted.where(weight.reshape(shape).cast(self.dtype), 0.0)
-        losses = (wanted.where(self, 0.0) * share).sum(axis).neg()
+        share = wanted.cast(logs.dtype) if weight is None else wanted.where(weight.reshape(shape).cast(logs.dtype), 0.0)
+        losses = (share != 0).where(logs * share, 0.0).sum(axis).neg()  # what has no share may be infinite
         if reduction == "mean":
             return losses.sum() / share.sum()
         return losses._averaged(reduction)
 
+    @rounded_once
     def cross_entropy(self: Tensor, Y: Tensor, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
         """-Σ y · ln softmax over axis 1 (axis 0 of a vector); `Y` holds class numbers or probabilities."""
         if not 0 <= label_smoothing <= 1:
             raise ValueError(f"label_smoothing {label_smoothing}: need 0 ≤ label_smoothing ≤ 1")
         axis = self._class_axis(Y)
         classes = self.shape[axis]
-        share = Y
+        logs = self.log_softmax(axis)
+        least = label_smoothing / classes
         if Y.shape != self.shape:
-            share = (Y.unsqueeze(axis) == self._places(axis, place_dtype(Y.dtype))).cast(self._float().dtype)
-        if label_smoothing:
-            share = share * (1 - label_smoothing) + label_smoothing / classes
-        losses = (self.log_softmax(axis) * share).sum(axis).neg()
-        return losses._averaged(reduction)
+            wanted = Y.unsqueeze(axis) == self._places(axis, place_dtype(Y.dtype))
+            terms = wanted.where(logs * (1 - label_smoothing + least), logs * least if label_smoothing else 0.0)
+        else:
+            share = Y * (1 - label_smoothing) + least if label_smoothing else Y
+            terms = (share == 0).where(0.0, logs * share)  # what has no share may be infinite
+        return terms.sum(axis).neg()._averaged(reduction)
+
+
+@gradient_by_tensors
+def binary_crossentropy_logits_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+    """With p = sigmoid(x) and the weight w: dx = g · ((1 + (w - 1) · y) · p - w · y),
+    dy = g · (ln(1 - p) - w · ln p), dw = -g · y · ln p"""
+    x, y, *weights = values
+    p = x.sigmoid()
+    if not weights:
+        return g * (p - y), g * -x if step.needs(1) else None
+    (weight,) = weights
+    dx = g * ((1 + (weight - 1) * y) * p - weight * y)
+    dy = g * (x.logsigmoid() * -weight - x.softplus()) if step.needs(1) else None
+    return dx, dy, g * y * -x.logsigmoid() if step.needs(2) else None
+
+
+LEAST_LOG = -100.0
+LEAST_PRODUCT = 1e-12  # of p · (1 - p), in the gradient
+
+
+@gradient_by_tensors
+def binary_crossentropy_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+    """dp = g · (p - y) / (p · (1 - p)), with a divisor of 1e-12 at least, as in PyTorch; dy = g · (ln(1 - p) - ln p)"""
+    p, y = values
+    of_y = g * (p.neg()._log1p() - p.log()) if step.needs(1) else None
+    return g * (p - y) / ((1 - p) * p).maximum(LEAST_PRODUCT) if step.needs(0) else None, of_y

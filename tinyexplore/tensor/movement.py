@@ -14,7 +14,7 @@ from tinyexplore.tensor.base import Base, Shape
 from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.uop import Ops, UOp
-from tinyexplore.uop.symbolic import SymbolicError, greatest, product, simplified
+from tinyexplore.uop.symbolic import SymbolicError, greatest, limits, product, simplified
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -119,8 +119,9 @@ class Movement:
             have.remove(size)  # the same size on both sides: what it is does not matter
             asked.remove(size)
         over, by = product(have), product(asked)
-        left = known if known == 0 else simplified(over // by)
-        if known == 0 or simplified(left * by) != over:
+        can_divide = known != 0 and limits(by)[0] > 0
+        left = simplified(over // by) if can_divide else 0
+        if not can_divide or simplified(left * by) != over:
             raise ShapeError(f"reshape {self.shape} to {wanted}: {self.numel()} elements do not divide by {known}")
         return tuple(left if size == -1 else size for size in wanted)
 
@@ -462,6 +463,8 @@ class Movement:
                 raise ShapeError(f"cat along axis {dim} of shapes {shapes}: all other axes must agree")
         if len(parts) == 1:
             return parts[0]
+        if all([part is self for part in parts]):
+            return self.repeat(*[len(parts) if place == axis else 1 for place in range(self.ndim)])
         dtype = least_upper_dtype(*(part.dtype for part in parts))
         kept = [part.cast(dtype) for part in parts]
         some = [part for part in kept if part.shape[axis] != 0] or kept[:1]
@@ -486,6 +489,8 @@ class Movement:
             shapes = ", ".join(str(part.shape) for part in parts)
             raise ShapeError(f"stack of shapes {shapes}: they must be equal")
         axis = self._axis(dim, extra=1)
+        if all([part is self for part in parts]):
+            return self.unsqueeze(axis)._broadcast_to((*self.shape[:axis], len(parts), *self.shape[axis:]))
         first, *rest = (part.unsqueeze(axis) for part in parts)
         return first.cat(*rest, dim=axis)
 

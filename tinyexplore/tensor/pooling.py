@@ -11,6 +11,7 @@ from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.checks import need_int, shown
+from tinyexplore.tensor.precision import rounded_once
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
@@ -78,6 +79,7 @@ class Pooling:
             result = result._window(first + number, size, step, gap)
         return result
 
+    @rounded_once
     def avg_pool2d(
         self: Tensor,
         kernel_size: Sizes = (2, 2),

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from string import ascii_letters
 from typing import TYPE_CHECKING
 
-from tinyexplore.dtype import dtypes, least_upper_dtype, to_dtype
+from tinyexplore.dtype import DType, dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.gradients import gradient_by_tensors
 from tinyexplore.tensor.pooling import Pairs, Sizes, named_padding, padding_pairs, per_axis
+from tinyexplore.tensor.precision import rounded_once, wide_float
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.winograd import TAPS, minimal_filters, takes_less
 from tinyexplore.uop import Ops, UOp
@@ -141,14 +142,21 @@ class Processing:
         padded = self.cast(wide)._padded_for_windows(pairs, groups)
         if self._is_winograd(padded, weight, groups, steps, gaps):
             result = minimal_filters(padded, weight.cast(wide), groups)
-            result = result.cast(result_dtype if acc_dtype is None else wide)
-            return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
+            return result._biased(bias, places, result_dtype if acc_dtype is None else wide)
         filters = weight.cast(wide)
         result = padded._value()._convolved(filters._value(), groups, steps, gaps)
         how = (type(self), groups, steps, gaps)
         result = padded._by_own_rule(result.lazydata, convolution_gradient, (padded, filters), how)
-        result = result.cast(result_dtype if acc_dtype is None else wide)
-        return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
+        return result._biased(bias, places, result_dtype if acc_dtype is None else wide)
+
+    def _biased(self: Tensor, bias: Tensor | None, places: int, target: DType) -> Tensor:
+        """The sums of a convolution with `bias`, one number a channel, rounded to `target` (or to what it and the bias
+        promote to) afterwards."""
+        if bias is None:
+            return self.cast(target)
+        target = least_upper_dtype(target, bias.dtype)
+        x = self if dtypes.is_float(target) else self.cast(target)
+        return (x + bias.reshape((1, -1, *(1,) * places))).cast(target)
 
     @staticmethod
     def _is_winograd(padded: Tensor, weight: Tensor, groups: int, steps: Shape, gaps: Shape) -> bool:
@@ -296,6 +304,7 @@ class Processing:
 
     # *** attention ***
 
+    @rounded_once
     def scaled_dot_product_attention(
         self: Tensor,
         key: Tensor,
@@ -325,7 +334,10 @@ class Processing:
             attn_mask = not_later if attn_mask is None else attn_mask & not_later
         if attn_mask is not None:
             scores = attn_mask.where(scores, -math.inf)
-        return scores.softmax(-1).dropout(dropout_p).dot(value)
+        weights = scores.softmax(-1).dropout(dropout_p)
+        if value.dtype is dtypes.bfloat16:  # machines multiply pairs of them, and they reach as far as float32
+            weights = weights.cast(dtypes.bfloat16)
+        return weights.dot(value, acc_dtype=scores.dtype)
 
     def _heads_repeated(self: Tensor, x: Tensor) -> Tensor:
         if self.ndim < 3 or x.ndim < 3 or self.shape[-3] % max(x.shape[-3], 1):
@@ -373,15 +385,19 @@ class Processing:
         summed = [letter for letter in sizes if letter not in right]
         order = [*right, *summed]
         spread = [_named_axes(x, letters, order) for letters, x in zip(inputs, xs)]
+        target = least_upper_dtype(*[x.dtype for x in xs])
+        if dtypes.is_float(target):
+            wide = wide_float(target) if acc_dtype is None else to_dtype(acc_dtype)
+            spread = [x.cast(wide) for x in spread]
         product = spread[0]
         for x in spread[1:]:
             product = product * x
         full = product._broadcast_to(tuple(sizes[letter] for letter in order))
         if not summed:
-            return full
+            return full.cast(target)
         axes = tuple(range(len(right), len(order)))
         result = full.sum(axes, acc_dtype=acc_dtype)
-        return result if acc_dtype is not None else result.cast(product.dtype)
+        return result if acc_dtype is not None else result.cast(target)
 
 
 def _with_letters_for_dots(text: str, xs: list[Tensor]) -> tuple[str, list[Tensor]]:

@@ -21,6 +21,7 @@ from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.changes import note_key
+from tinyexplore.tensor.data import checked
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
@@ -148,12 +149,11 @@ def _counted(shape: tuple[int, ...]) -> int:
 
 
 def rand(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) -> Tensor:
-    """Evenly from 0 to 1, 1 excluded: one of 2**24 numbers, converted to `dtype` (bool: true but for 0 itself)."""
+    """Evenly from 0 to 1, 1 excluded: one of 2**24 numbers, converted to `dtype` (bool: true but for 0 itself;
+    ints: 0, as in tinygrad 0.9.2)."""
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
-    if target is dtypes.bool:
-        return rand(kind, shape, dtypes.float32, device).cast(target)
     if not dtypes.is_float(target):
-        raise ValueError(f"rand of dtype {target.name}: need a float dtype (randint gives ints)")
+        return rand(kind, shape, dtypes.float32, device).cast(target)
     size = _counted(shape)
     if not size:
         generator.drawn = generator.drawn or 0
@@ -185,6 +185,8 @@ def randint(kind: type[Tensor], shape: tuple[int, ...], low: int, high: int, dty
         raise ValueError(f"randint from {low} to {high}: need ints, low < high")
     if not dtypes.is_int(target):
         raise TypeError(f"randint of dtype {target.name}: need an int dtype")
+    checked(low, target)
+    checked(high - 1, target)
     if high - low > 1 << 32:
         raise ValueError(f"randint from {low} to {high}: the range is at most 2**32 wide")
     size, many = _counted(shape), high - low

@@ -14,6 +14,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Axes, DTypeLike, Shape
 from tinyexplore.tensor.checks import need_number, need_tensor
+from tinyexplore.tensor.precision import rounded_once
 from tinyexplore.uop import Ops
 from tinyexplore.uop.symbolic import product, simplified
 
@@ -33,6 +34,11 @@ def sum_dtype(dtype: DType) -> DType:
 def place_dtype(dtype: DType) -> DType:
     """The type in which places are compared with ints of `dtype`: a narrow one could not count a long axis."""
     return dtype if dtype.itemsize >= 4 else dtypes.int32
+
+
+def index_dtype(dtype: DType) -> DType:
+    """The type in which ints of `dtype` name places: int64 for uint64, of which no place needs the upper half."""
+    return dtypes.int64 if dtype is dtypes.uint64 else place_dtype(dtype)
 
 
 class Reduction:
@@ -130,6 +136,7 @@ class Reduction:
         count = simplified(count - correction) if isinstance(correction, int) else squares._const(count) - correction
         return (squares / count).cast(dtype)
 
+    @rounded_once
     def std(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Tensor:
         """The square root of `var`; where that is 0, the gradient is 0 too, as in PyTorch."""
         variance = self.var(axis, keepdim, correction)
@@ -190,18 +197,23 @@ class Reduction:
 
     def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
         """eˣ / Σ eˣ along `axis`"""
-        if dtype is not None:
-            return self.cast(dtype).softmax(axis)
+        return (self if dtype is None else self.cast(dtype))._softmax(axis)
+
+    @rounded_once
+    def _softmax(self: Tensor, axis: int) -> Tensor:
         grown = self._centred(axis).exp()
         return grown * grown.sum(axis, keepdim=True).reciprocal()
 
     def log_softmax(self: Tensor, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
         """ln softmax(x)"""
-        if dtype is not None:
-            return self.cast(dtype).log_softmax(axis)
+        return (self if dtype is None else self.cast(dtype))._log_softmax(axis)
+
+    @rounded_once
+    def _log_softmax(self: Tensor, axis: int) -> Tensor:
         centred = self._centred(axis)
         return centred - centred.exp().sum(axis, keepdim=True).log()
 
+    @rounded_once
     def logsumexp(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
         """ln Σ eˣ without overflow"""
         x = self._float()
@@ -262,6 +274,7 @@ class Reduction:
 
     # *** normalisation ***
 
+    @rounded_once
     def layernorm(self: Tensor, axis: int | tuple[int, ...] = -1, eps: float = 1e-05) -> Tensor:
         """(x - mean) / √(variance + eps) over `axis`
 
@@ -270,6 +283,7 @@ class Reduction:
         centred = self - self.mean(axis, keepdim=True)
         return centred * (self._stationary(centred).square().mean(axis, keepdim=True) + eps).rsqrt()
 
+    @rounded_once
     def batchnorm(
         self: Tensor,
         weight: Tensor | None,

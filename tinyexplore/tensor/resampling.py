@@ -9,13 +9,14 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
-from tinyexplore.tensor.reduction import sum_dtype
+from tinyexplore.tensor.precision import wide_float
 
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
 LINEAR = ("linear", "bilinear", "trilinear")
 MODES = (*LINEAR, "bicubic", "nearest", "nearest-exact", "area")
+LARGEST_INT = dtypes.max(dtypes.default_int)
 CUBIC = -0.75  # the slope at 1 of the kernel of Keys, "Cubic convolution interpolation" (1981), as PyTorch has it
 
 
@@ -42,43 +43,43 @@ class Resampling:
             raise ShapeError(f"interpolate {self.shape} to {wanted}: need 1 to {self.ndim} sizes, each 1 at least")
         result = self
         if not mode.startswith("nearest"):
-            result = result.cast(sum_dtype(self._float().dtype))
+            is_wide_int = dtypes.is_int(self.dtype) and self.dtype.itemsize >= 4  # float32 has not all of them
+            result = result.cast(dtypes.float64 if is_wide_int else wide_float(self._float().dtype))
         for number, count in enumerate(wanted):
             axis = self.ndim - len(wanted) + number
             if result.shape[axis] == 0:
                 raise ShapeError(f"interpolate {self.shape} to {wanted}: axis {axis} has nothing to sample")
             result = result._resampled(axis, count, mode, align_corners)
-        return (result if self.is_floating_point() else result.round()).cast(self.dtype)
+        if self.dtype is result.dtype or self.is_floating_point():
+            return result.cast(self.dtype)
+        return result._rounded_to(self.dtype)
 
     def _resampled(self: Tensor, axis: int, count: int, mode: str, align_corners: bool) -> Tensor:
         have = self.shape[axis]
         if mode.startswith("nearest") and count % have == 0:
             return self.repeat_interleave(count // have, axis)
-        place = self._counted(count, dtypes.default_int)
+        place = self._counted(count, dtypes.default_int if 2 * count * have <= LARGEST_INT else dtypes.int64)
         if mode == "nearest":
             return self._taken(axis, place * have // count)
         if mode == "nearest-exact":
             return self._taken(axis, (2 * place + 1) * have // (2 * count))
         if mode == "area":
-            return self._averaged_runs(axis, count)
-        real = place.cast(self.dtype)
+            return self._averaged_runs(axis, place, count)
         if align_corners:
-            at = real * ((have - 1) / max(count - 1, 1))
+            numerator, divisor = place * (have - 1), max(count - 1, 1)
         else:
-            at = (real + 0.5) * (have / count) - 0.5
+            numerator, divisor = (2 * place + 1) * have - count, 2 * count
+        low = numerator // divisor
+        share = (numerator - low * divisor).cast(self.dtype) / divisor
         if mode == "bicubic":
-            return self._cubic(axis, at)
-        at = at.clip(0, have - 1)
-        low = at.floor()
-        share = self._along(axis, at - low)
-        first = low.cast(dtypes.default_int)
-        before, after = self._taken(axis, first), self._taken(axis, (first + 1).minimum(have - 1))
-        return before + (after - before) * share
+            return self._cubic(axis, low, share)
+        share = self._along(axis, (low < 0).where(0.0, share))
+        before = self._taken(axis, low.maximum(0))
+        after = self._taken(axis, (low + 1).minimum(have - 1))
+        return (share == 0).where(before, before * (1 - share) + after * share)  # `after` may be infinite
 
-    def _cubic(self: Tensor, axis: int, at: Tensor) -> Tensor:
+    def _cubic(self: Tensor, axis: int, first: Tensor, rest: Tensor) -> Tensor:
         """Four neighbours, weighted by Keys' piecewise cubic kernel; beyond the edge stands the edge."""
-        low = at.floor()
-        first, rest = low.cast(dtypes.default_int), at - low
         result: Tensor | None = None
         for step in (-1, 0, 1, 2):
             x = (rest - step).abs()
@@ -87,15 +88,15 @@ class Resampling:
             else:
                 weight = ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
             taken = self._taken(axis, (first + step).clip(0, self.shape[axis] - 1))
-            part = taken * self._along(axis, weight)
+            along = self._along(axis, weight)
+            part = (along == 0).where(0.0, taken * along)  # what has no weight may be infinite
             result = part if result is None else result + part
         assert result is not None
         return result
 
-    def _averaged_runs(self: Tensor, axis: int, count: int) -> Tensor:
+    def _averaged_runs(self: Tensor, axis: int, place: Tensor, count: int) -> Tensor:
         """The mean of elements ⌊i · have / count⌋ … ⌈(i + 1) · have / count⌉ - 1 for each place i."""
         have = self.shape[axis]
-        place = self._counted(count, dtypes.default_int)
         start, stop = place * have // count, ((place + 1) * have + count - 1) // count
         total: Tensor | None = None
         for step in range(-(-have // count) + 1):

@@ -9,8 +9,9 @@ from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
 from tinyexplore.tensor.base import is_tensor
 from tinyexplore.tensor.checks import need_number, need_tensor
+from tinyexplore.tensor.data import checked
 from tinyexplore.tensor.errors import ArgumentError, OperandError
-from tinyexplore.tensor.reduction import place_dtype
+from tinyexplore.tensor.reduction import index_dtype
 from tinyexplore.uop import Ops
 from tinyexplore.uop.identity import reduce_identity
 
@@ -61,7 +62,7 @@ class Scattering:
             value = src
         else:
             need_number(src, "scatter: what is written")
-            value = index._const(src, self.dtype)
+            value = index._const(checked(src, self.dtype), self.dtype)
         fits = index.ndim == value.ndim == self.ndim and all(
             asked <= given and (i == axis or asked <= have)
             for i, (asked, given, have) in enumerate(zip(index.shape, value.shape, self.shape))
@@ -74,7 +75,7 @@ class Scattering:
             raise OperandError(f"scatter by a tensor of {index.dtype.name}: need ints")
         around = [(0, have if i == axis else asked) for i, (asked, have) in enumerate(zip(index.shape, self.shape))]
         source = value.shrink([(0, asked) for asked in index.shape]).cast(self.dtype)
-        return axis, self.shrink(around), index.cast(place_dtype(index.dtype)), source
+        return axis, self.shrink(around), index.cast(index_dtype(index.dtype)), source
 
     def _with_part(self: Tensor, part: Tensor) -> Tensor:
         """This tensor with its first elements along each axis replaced."""

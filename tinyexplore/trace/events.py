@@ -90,15 +90,20 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The scheduler's word on one LazyBuffer: decision "realize" | "fuse" | "duplicate" | "keep" | "view" |
-    "split", and why; `compared`: the numbers that it looked at, in that order. `obstacle`: what stands against
-    computing it where it is read; "" where it is, or where only its cost spoke against that."""
+    """The scheduler's decision on one LazyBuffer, and its reason.
+
+    decision: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split" | "merge" | "hoist".
+    compared: the numbers that the scheduler compared, in that order.
+    obstacle: what forbids computing the node where it is read; "" where nothing does, or only the cost.
+    equal_to: the node that a merged one is computed with.
+    """
 
     lazybuffer: Any
     decision: str
     reason: str
     compared: tuple[Compared, ...] = ()
     obstacle: str = ""
+    equal_to: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,13 +246,17 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class RanAgain:
-    """`exec_item` ran again, only to be timed: `seconds` of each run. `took`: what all of it took, in seconds, with
-    what was done to put its results back; nobody else would have waited for that."""
+class Retimed:
+    """`exec_item` was run again only to be timed: `seconds` of each sample, all under the same conditions.
+
+    `took`: seconds of all of it, with restoring what the kernel overwrites; a plain run does not spend them.
+    `reason`: why there are no samples, "" where there are some.
+    """
 
     exec_item: Any
     seconds: tuple[float, ...]
     took: float
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +324,7 @@ Event = (
     | Rendered
     | Compiled
     | Ran
-    | RanAgain
+    | Retimed
     | StoodIn
     | KnownAlready
     | Planned

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock, get_ident
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from weakref import ref
 
 from tinyexplore.trace.events import Event, StageBegan, StageEnded
@@ -23,23 +23,39 @@ class _Watch(ref[Any]):
     event: Event
 
 
+class Entry(NamedTuple):
+    """One recorded event.
+
+    event: what the engine reported.
+    time: when, in seconds of `perf_counter`.
+    thread: the identifier of the thread that reported it.
+    """
+
+    event: Event
+    time: float
+    thread: int
+
+
 class Recorder:
-    """Collects events in the order in which they come, each with its time (seconds, of `perf_counter`) and the thread
-    that told it; the explorer turns them into a Trace afterwards."""
+    """Collects events in the order in which they arrive; the explorer builds a Trace from them afterwards.
+
+    `log` has one entry per event, so an interrupt loses an event whole or not at all.
+    """
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.times: list[float] = []
-        self.threads: list[int] = []
+        self.log: list[Entry] = []
         self._watched: set[_Watch] = set()
         self._gone: deque[_Watch] = deque()
         self._turn = Lock()  # threads that compile tell of it, too
 
     def record(self, event: Event) -> None:
         with self._turn:
-            self.events.append(event)
-            self.times.append(perf_counter())
-            self.threads.append(get_ident())
+            self.log.append(Entry(event, perf_counter(), get_ident()))
+
+    @property
+    def events(self) -> list[Event]:
+        """The recorded events, in order; a new list."""
+        return [entry.event for entry in self.log]
 
     def about_to_run(self, exec_item: Any) -> None:
         """Called before `exec_item` runs, for who wants to see its inputs; nothing is recorded."""

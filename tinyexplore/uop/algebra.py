@@ -139,16 +139,16 @@ def remainder_of_terms(k: UOp, c: UOp) -> UOp | None:
     return k if high < c.arg else remainder(k, c.arg)
 
 
+def _fits(value: int) -> bool:
+    return dtypes.min(dtypes.index) <= value <= dtypes.max(dtypes.index)
+
+
 @rule(UPat.of(Ops.IDIV, UPat.of(Ops.IDIV, k, ci), di))
 def divide_twice(k: UOp, c: UOp, d: UOp) -> UOp | None:
     """(k // c) // d is k // (c * d) for positive c and d."""
-    if c.arg <= 0 or d.arg <= 0 or c.arg * d.arg >= 1 << 62:
+    if c.arg <= 0 or d.arg <= 0 or not _fits(c.arg * d.arg):
         return None
     return k.alu(Ops.IDIV, UOp.const(k.dtype, c.arg * d.arg))
-
-
-def _fits(value: int) -> bool:
-    return dtypes.min(dtypes.index) <= value <= dtypes.max(dtypes.index)
 
 
 @rule(UPat.of((Ops.CMPLT, Ops.CMPLE), k + ci, di, name="node"))

@@ -10,6 +10,8 @@ from tinyexplore.uop.uop import UOp
 
 Bounds = tuple[int, int]
 ARITHMETIC = Group.BINARY - Group.COMPARE
+# integer operations that can give any value of their dtype, as far as this module knows
+ANY_VALUE = Group.DOT | {Ops.POW, Ops.BITCAST, Ops.SHL, Ops.SHR}
 
 
 def bounds(node: UOp) -> Bounds:
@@ -72,7 +74,7 @@ def _bounds(node: UOp) -> Bounds:
 
 
 def _interval(node: UOp) -> Bounds | None:
-    """The interval before wrapping; None where the op says nothing. The sources' bounds are known."""
+    """The interval before wrapping; None where every value of the dtype is possible. The sources' bounds are known."""
     op, src = node.op, node.src
     if not _counts(node.dtype):
         return None
@@ -90,39 +92,90 @@ def _interval(node: UOp) -> Bounds | None:
         return _compare(op, src)
     if op in (Ops.CAST, Ops.WHERE, Ops.VECTORIZE, Ops.GEP):
         return _passed_on(op, src)
+    if op is Ops.NEG:
+        low, high = bounds(src[0])
+        return (low, high) if dtypes.is_bool(node.dtype) else (-high, -low)
+    if op is Ops.MULACC:
+        product = _of_two(Ops.MUL, bounds(src[0]), bounds(src[1]), node.dtype)
+        return None if product is None else _of_two(Ops.ADD, product, bounds(src[2]), node.dtype)
+    if op in Group.ALU and op not in ANY_VALUE:
+        raise NotImplementedError(f"bounds of {op.name}: this integer operation has no interval arithmetic")
     return None
 
 
 def _of_two(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds | None:
-    """`_interval` of an operation on two numbers, or truths, within these bounds."""
+    """`_interval` of an operation on two integers, or two bools, within these bounds."""
     (a, b), (c, d) = first, second
-    if op is Ops.ADD:
-        return a + c, b + d
-    if op is Ops.MUL:
-        if a >= 0 and c >= 0:
-            return a * c, b * d
-        corners: tuple[int, ...] = (a * c, a * d, b * c, b * d)
-        return min(corners), max(corners)
-    if op is Ops.MAX:
-        return max(a, c), max(b, d)
-    if op is Ops.MIN:
-        return min(a, c), min(b, d)
-    if op is Ops.IDIV and c > 0:
-        if a >= 0:
-            return a // d, b // c
-        corners = tuple([_truncated(x, y) for x in (a, b) for y in (c, d)])
-        return min(corners), max(corners)
-    if op is Ops.MOD and c > 0:
-        if a >= 0 and b < c:
-            return a, b
-        return (0 if a >= 0 else 1 - d), (0 if b <= 0 else min(b, d - 1))
-    if op in (Ops.AND, Ops.OR) and dtypes.is_bool(dtype):
-        return (min(a, c), min(b, d)) if op is Ops.AND else (max(a, c), max(b, d))
-    return None
+    match op:
+        case Ops.ADD:
+            return a + c, b + d
+        case Ops.MUL:
+            if a >= 0 and c >= 0:
+                return a * c, b * d
+            return _hull([a * c, a * d, b * c, b * d])
+        case Ops.MAX:
+            return max(a, c), max(b, d)
+        case Ops.MIN:
+            return min(a, c), min(b, d)
+        case Ops.IDIV:
+            return _quotient(first, second)
+        case Ops.MOD:
+            return _remainder(first, second)
+        case Ops.AND | Ops.OR | Ops.XOR:
+            return _bitwise(op, first, second, dtype)
+        case Ops.SHL | Ops.SHR if 0 <= c and d < dtype.bits:
+            return _hull([_shifted(op, x, y) for x in first for y in second])
+    if op in ANY_VALUE:
+        return None
+    raise NotImplementedError(f"bounds of {op.name}: this integer operation has no interval arithmetic")
+
+
+def _hull(values: list[int]) -> Bounds:
+    return min(values), max(values)
+
+
+def _quotient(first: Bounds, second: Bounds) -> Bounds:
+    """Of IDIV, which rounds towards 0. A quotient by 0 is 0. The extremes lie at the ends and at divisors 1 and -1."""
+    (a, b), (c, d) = first, second
+    if a >= 0 and c > 0:
+        return a // d, b // c
+    divisors = [y for y in (c, d, -1, 1) if y != 0 and c <= y <= d]
+    found = [_truncated(x, y) for x in first for y in divisors]
+    return _hull([*found, 0] if c <= 0 <= d else found)
 
 
 def _truncated(value: int, divisor: int) -> int:
-    return value // divisor if value >= 0 else -(-value // divisor)
+    quotient = abs(value) // abs(divisor)
+    return quotient if (value < 0) == (divisor < 0) else -quotient
+
+
+def _remainder(first: Bounds, second: Bounds) -> Bounds:
+    """Of MOD, which has the sign of its dividend and is nearer to 0 than both its sources. A remainder by 0 is 0."""
+    (a, b), (c, d) = first, second
+    if a >= 0 and b < c:
+        return a, b
+    most = max(abs(c), abs(d), 1) - 1
+    return max(min(a, 0), -most), min(max(b, 0), most)
+
+
+def _bitwise(op: Ops, first: Bounds, second: Bounds, dtype: DType) -> Bounds:
+    """Of AND, OR and XOR in two's complement: what has the sign bit, and at most the bits of the longer source."""
+    (a, b), (c, d) = first, second
+    if dtypes.is_bool(dtype):
+        corners = {Ops.AND: (min(a, c), min(b, d)), Ops.OR: (max(a, c), max(b, d))}
+        return corners.get(op, (0, 1))
+    non_negative = [high for low, high in (first, second) if low >= 0]
+    if op is Ops.AND and non_negative:
+        return 0, min(non_negative)
+    ends = (*first, *second)
+    most = (1 << max([(x if x >= 0 else -1 - x).bit_length() for x in ends])) - 1
+    if len(non_negative) < 2:
+        return -1 - most, most
+    return (max(a, c) if op is Ops.OR else 0), most
+
+
+def _shifted(op: Ops, value: int, count: int) -> int:
+    return value << count if op is Ops.SHL else value >> count
 
 
 def _compare(op: Ops, src: tuple[UOp, ...]) -> Bounds:

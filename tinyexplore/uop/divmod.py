@@ -15,6 +15,7 @@ from tinyexplore.uop.uop import UOp, index_const, make_uop
 
 SUMS = frozenset((Ops.ADD, Ops.MUL))
 Sum = tuple[dict[UOp, int], int]  # distinct nodes times whole factors, and a constant
+Parts = tuple[Sum, Sum, int, int]
 Form = tuple[dict[UOp, int], int, int]  # the same, and of how many terms it is written
 
 
@@ -106,10 +107,11 @@ def divide(expr: UOp, divisor: int) -> tuple[UOp, UOp]:
     )
 
 
-def _apart(expr: UOp, divisor: int) -> tuple[Sum, Sum, int, int]:
+def _apart(expr: UOp, divisor: int) -> Parts | None:
     """(whole, rest, common, left over): `expr` is whole * divisor + rest * common + left over, the last below `common`.
 
     `common` divides the divisor and all that `rest` was made of; 0 where the rest (times 1) is below the divisor.
+    None where the index type does not hold every value of the rest: its quotient would be that of a wrapped sum.
     """
     terms, constant, _ = linear_form(expr)
     whole: dict[UOp, int] = {}
@@ -120,13 +122,16 @@ def _apart(expr: UOp, divisor: int) -> tuple[Sum, Sum, int, int]:
         else:
             whole[node] = factor // divisor
     whole_constant, rest_constant = divmod(constant, divisor)
-    low, high = _bounds_of(rest, rest_constant)
+    low, high = _interval(rest, rest_constant)
     shift = low // divisor
     if shift == high // divisor:
         return (whole, whole_constant + shift), (rest, rest_constant - shift * divisor), 0, 0
     if shift < 0:  # what is divided by IDIV must not be negative: take fewer whole divisors out
         whole_constant += shift
         rest_constant -= shift * divisor
+    least, greatest = limits(dtypes.index)
+    if low < least or high - min(shift, 0) * divisor > greatest:
+        return None
     # a common factor of the divisor and of every remaining term: divide both by it
     common = gcd(divisor, *rest.values())
     if common > 1:
@@ -134,18 +139,26 @@ def _apart(expr: UOp, divisor: int) -> tuple[Sum, Sum, int, int]:
     return (whole, whole_constant), (rest, rest_constant // common), common, rest_constant % common
 
 
-def _bounds_of(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
-    """The bounds of `from_terms(terms, constant)`, which need not be made for this."""
+def _interval(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
+    """The least and the greatest value of a sum, before wrapping."""
     low = high = constant
     for node, factor in terms.items():
         least, greatest = bounds(node)
         low += factor * (least if factor > 0 else greatest)
         high += factor * (greatest if factor > 0 else least)
+    return low, high
+
+
+def _bounds_of(terms: dict[UOp, int], constant: int) -> tuple[int, int]:
+    """The bounds of `from_terms(terms, constant)`, which need not be made for this."""
+    low, high = _interval(terms, constant)
     least, greatest = limits(dtypes.index)
     return (low, high) if least <= low and high <= greatest else (least, greatest)
 
 
-def _quotient(parts: tuple[Sum, Sum, int, int], divisor: int) -> UOp | None:
+def _quotient(parts: Parts | None, divisor: int) -> UOp | None:
+    if parts is None:
+        return None
     whole, rest, common, _ = parts
     if not common:
         return from_terms(*whole)
@@ -161,7 +174,9 @@ def _quotient(parts: tuple[Sum, Sum, int, int], divisor: int) -> UOp | None:
     return from_terms(*whole) + found if has_whole else found
 
 
-def _remainder(parts: tuple[Sum, Sum, int, int], divisor: int) -> UOp | None:
+def _remainder(parts: Parts | None, divisor: int) -> UOp | None:
+    if parts is None:
+        return None
     whole, rest, common, left_over = parts
     if not common:
         return from_terms(*rest)

@@ -230,3 +230,10 @@ _AXIS_LETTER = {
     AxisKind.SCAN: "s",
     AxisKind.RARE: "b",
 }
+
+_DIVISIONS = frozenset({Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT})
+
+
+def multiplications_in(op: Ops) -> int:
+    """About how many multiplications of vectors take as long as `op`."""
+    return 8 if op in Group.TRANSCENDENTAL else 3 if op in _DIVISIONS else 1

@@ -12,12 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
-from hashlib import blake2b
 from types import CodeType, FunctionType
 from typing import Any, Union
 
 from tinyexplore.dtype import DType
-from tinyexplore.uop import matchers
 from tinyexplore.uop.ops import Group, Ops
 from tinyexplore.uop.uop import UOp, dtypes_mask, ops_mask
 
@@ -397,21 +395,11 @@ def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]
 
 @cache
 def _compiled(text: str) -> CodeType:
-    """Patterns of one form have one text, about two of them each: what they ask for are its globals.
-
-    Those of the engine's own rules lie written out in `tinyexplore/uop/matchers.py`, which Python compiles once.
-    """
-    known = getattr(matchers, form_name(text), None)
-    if known is None:
-        space: dict[str, Any] = {}
-        exec(f"def match(root, function, ctx):\n{text}", space)
-        known = space["match"]
-    return known.__code__
-
-
-def form_name(text: str) -> str:
-    """What a matching function of this text is called in `tinyexplore/uop/matchers.py`."""
-    return f"match_{blake2b(text.encode(), digest_size=8).hexdigest()}"
+    """The matching function of `text`, compiled. Two patterns of one form have one text; they differ in globals."""
+    space: dict[str, Any] = {}
+    exec(f"def match(root, function, ctx):\n{text}", space)
+    code: CodeType = space["match"].__code__
+    return code
 
 
 Candidates = tuple[tuple[Rule, Any, Any], ...]

@@ -45,7 +45,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
     replaced: set[UOp] = set()  # nodes on which a rule has fired
     ops, mask, kinds, remembers = matcher.ops, matcher.mask, matcher.kinds, matcher.remembers
     settles: object = matcher if remembers else _NEVER
-    if not (root.mask & mask and root.mask & kinds) or root.settled is settles:
+    if _is_final(root, matcher, settles):
         return root
     path = []  # the nodes on the way down, which of their sources are still to come, and what each was before
     node, sources = root, iter(root.src)
@@ -78,9 +78,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                             if after is not None:
                                 break
                     except Exception as error:
-                        if rule is not None:  # a note of the exception's, on Python 3.10 too
-                            note = f"in rule {rule.name} ({rule.file}:{rule.line}) on {current!r}"
-                            error.__dict__.setdefault("__notes__", []).append(note)
+                        _add_note(error, rule, current)
                         raise
                 if after is None:
                     result = done[current] = current
@@ -90,9 +88,7 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
                     assert rule is not None
                     if recorder is not None:
                         recorder.record(rewrote((rule, current, after)))
-                    below = after.mask
-                    rests = after.settled is settles or not (below & mask and below & kinds)
-                    result = after if rests else done.get(after)
+                    result = after if _is_final(after, matcher, settles) else done.get(after)
                     if result is None:
                         if current in replaced or len(before) > 2 * MAX_FIRINGS_ON_ONE_NODE:
                             raise _endless(before, rule, current)
@@ -108,6 +104,18 @@ def _rewrite(root: UOp, matcher: PatternMatcher, ctx: Any, recorder: Recorder | 
             if not path:
                 return done[root]
             node, sources, before = path.pop()
+
+
+def _is_final(node: UOp, matcher: PatternMatcher, settles: object) -> bool:
+    """Whether no rule can fire in the graph under `node`, by the operations in it or by an earlier rewrite."""
+    return node.settled is settles or not (node.mask & matcher.mask and node.mask & matcher.kinds)
+
+
+def _add_note(error: Exception, rule: Rule | None, node: UOp) -> None:
+    """Name the rule that raised, and the node, in a note of the exception (written so that Python 3.10 has it too)."""
+    if rule is not None:
+        note = f"in rule {rule.name} ({rule.file}:{rule.line}) on {node!r}"
+        error.__dict__.setdefault("__notes__", []).append(note)
 
 
 def _endless(before: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:

@@ -287,7 +287,8 @@ MEANING: dict[Ops, Callable[..., Any]] = {
 
 
 def cast(value: Any, dtype: DType, source: DType) -> Any:
-    """The C conversion of a value of `source`; what does not fit an integer type is unspecified, here as on x86."""
+    """The C conversion of a value of `source`. What does not fit an integer type is as on x86 everywhere: small ints
+    wrap from int32, uint32 from int64, uint64 from int64 or 2⁶³ more; what is beyond these is the least of them."""
     dtype = dtype.scalar
     if dtype is dtypes.bool:
         return value != 0
@@ -295,13 +296,15 @@ def cast(value: Any, dtype: DType, source: DType) -> Any:
         return to_dtype_range(int(value) if source.scalar is dtypes.bool else value, dtype)
     if not isinstance(value, float):
         return wrap(int(value), dtype)
-    through = dtype if dtype.itemsize == 8 else dtypes.int64 if dtype is dtypes.uint32 else dtypes.int32
-    if not math.isfinite(value):
-        return wrap(int(dtypes.min(through)), dtype)
-    whole = int(value)
-    low = -(1 << 63) if dtype is dtypes.uint64 else dtypes.min(through)
-    high = dtypes.max(through)
-    return wrap(whole if low <= whole <= high else int(dtypes.min(through)), dtype)
+    if dtype is dtypes.uint64:
+        if value >= 2.0**63:
+            return cast(value - 2.0**63, dtypes.int64, source) + 2**63
+        return wrap(cast(value, dtypes.int64, source), dtype)
+    through = dtypes.int64 if dtype in (dtypes.int64, dtypes.uint32) else dtypes.int32
+    least, most = int(dtypes.min(through)), dtypes.max(through)
+    if not math.isfinite(value) or not least <= int(value) <= most:
+        return wrap(least, dtype)
+    return wrap(int(value), dtype)
 
 
 def to_bits(value: Any, dtype: DType) -> int:

@@ -17,7 +17,7 @@ from types import CodeType
 from typing import Any, TypeVar
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.bounds import bounds, is_exact
 from tinyexplore.uop.ops import Group, Ops
 from tinyexplore.uop.uop import NO_SIZE, UOp, index_const
 from tinyexplore.util import toposort
@@ -50,7 +50,17 @@ class Variable(metaclass=_IsVariable):
     def __new__(cls, name: str, min_val: int, max_val: int) -> UOp:  # type: ignore[misc]
         if not 0 <= min_val <= max_val:
             raise ValueError(f"Variable {name!r} from {min_val} to {max_val}: need 0 ≤ least ≤ greatest")
+        if not _fits(max_val):
+            raise ValueError(f"Variable {name!r} up to {max_val}: sizes have 64 bits, the greatest is {_MOST}")
         return UOp(Ops.DEFINE_VAR, dtypes.index, (), (name, int(min_val), int(max_val)))
+
+
+_MOST = dtypes.max(dtypes.index)
+
+
+def _fits(number: int) -> bool:
+    """Whether the index type holds it."""
+    return dtypes.min(dtypes.index) <= number <= _MOST
 
 
 # *** one form ***
@@ -66,7 +76,18 @@ def simplified(size: Any) -> Any:
 
 @lru_cache(1 << 12)
 def _simplified(node: UOp) -> sint:
-    return _from_polynomial(_polynomial(node))
+    return _without_overflow(_from_polynomial(_polynomial(node)))
+
+
+def _without_overflow(size: sint) -> sint:
+    """`size`. OverflowError where 64 bits do not hold it, or a part of it, for some values of its Variables."""
+    parts = as_size(size).toposort()
+    if all([_fits(part.arg) if part.op is Ops.CONST else is_exact(part) for part in parts]):
+        return size
+    where = ", ".join(f"{name} in {low}..{high}" for name, low, high in sorted(var.arg for var in variables(size)))
+    raise OverflowError(
+        f"the size {text(size)} ({where}) may be more than 64 bits hold: give its Variables narrower bounds"
+    )
 
 
 def product(sizes: Iterable[sint]) -> Any:
@@ -178,31 +199,69 @@ def as_size(size: sint) -> UOp:
     return size if isinstance(size, UOp) else index_const(size)
 
 
-def floor_divided(size: UOp, number: int) -> UOp:
-    """`size // number` as Python has it: rounded down (IDIV rounds towards 0, which differs below 0)."""
-    if number == 0:
-        raise ZeroDivisionError(f"{text(size)} // 0")
-    if number < 0:
-        return floor_divided(-size, -number)
-    lift = _lift(size, number)
-    lifted = (size + lift * number) if lift else size
-    quotient = lifted.alu(Ops.IDIV, index_const(number))
-    return quotient - lift if lift else quotient
+def floor_divided(size: sint, by: sint) -> UOp:
+    """`size // by` as Python defines it: rounded down (IDIV rounds towards 0, which differs below 0).
+
+    ZeroDivisionError where `by` is 0 for some values of its Variables.
+    """
+    size, by = _positive_divisor(size, by, "//")
+    if (lift := _lift(size, by)) is not None:
+        quotient = (size + lift * by.arg if lift else size).alu(Ops.IDIV, by)
+        return quotient - lift if lift else quotient
+    quotient = size.alu(Ops.IDIV, by)
+    rest = size - quotient * by
+    return quotient + rest.minimum(0).maximum(-1)  # one less where the remainder is negative
 
 
-def floor_remainder(size: UOp, number: int) -> UOp:
-    """`size % number` as Python has it: with the sign of `number`."""
-    if number < 0:
-        return -floor_remainder(-size, -number)
-    if number == 0:
-        raise ZeroDivisionError(f"{text(size)} % 0")
-    lift = _lift(size, number)
-    return (size + lift * number if lift else size).alu(Ops.MOD, index_const(number))
+def floor_remainder(size: sint, by: sint) -> UOp:
+    """`size % by` as Python defines it: with the sign of `by`. ZeroDivisionError as for `floor_divided`."""
+    if limits(by)[1] < 0:
+        return -floor_remainder(-as_size(size), -as_size(by))
+    size, by = _positive_divisor(size, by, "%")
+    if (lift := _lift(size, by)) is not None:
+        return (size + lift * by.arg if lift else size).alu(Ops.MOD, by)
+    rest = size.alu(Ops.MOD, by)
+    return rest - by * rest.minimum(0).maximum(-1)
 
 
-def _lift(size: UOp, number: int) -> int:
-    """How often `number` must be added to `size` for it never to be negative."""
-    return max(0, -(bounds(size)[0] // number))
+def _positive_divisor(size: sint, by: sint, sign: str) -> tuple[UOp, UOp]:
+    """Dividend and divisor with the same quotient, the divisor above 0."""
+    low, high = limits(by)
+    if low <= 0 <= high:
+        why = "" if low == high else f": the divisor is {low} to {high}, which includes 0"
+        divisor = f"({text(by)})" if " " in text(by) else text(by)
+        raise ZeroDivisionError(f"{text(size)} {sign} {divisor}{why}")
+    size, by = as_size(size), as_size(by)
+    if low > 0:
+        return size, by
+    return -size, (index_const(-by.arg) if by.op is Ops.CONST else -by)
+
+
+def _lift(size: UOp, by: UOp) -> int | None:
+    """How often `by` must be added to `size` for it never to be negative; None where that cannot be told by a number,
+    or would not fit the index type."""
+    low, high = bounds(size)
+    if low >= 0:
+        return 0
+    if by.op is not Ops.CONST:
+        return None
+    lift = -(low // by.arg)
+    return lift if _fits(high + lift * by.arg) else None
+
+
+def as_number(condition: UOp) -> UOp:
+    """A comparison of sizes, or several joined by &, | and ^, as the size 1 where it holds and 0 where it does not."""
+    first, second = condition.src
+    if condition.op in (Ops.AND, Ops.OR, Ops.XOR):
+        a, b = as_number(first), as_number(second)
+        return a * b if condition.op is Ops.AND else a.maximum(b) if condition.op is Ops.OR else a + b - a * b * 2
+    apart = second - first
+    if condition.op is Ops.CMPLT:
+        return apart.maximum(0).minimum(1)
+    if condition.op is Ops.CMPLE:
+        return (apart + 1).maximum(0).minimum(1)
+    differs = apart.maximum(-apart).minimum(1)
+    return differs if condition.op is Ops.CMPNE else 1 - differs
 
 
 # *** asking ***

@@ -24,6 +24,8 @@ _BIT = {op: 1 << number for number, op in enumerate(Ops, 32)}  # the lower bits 
 _KIND_BIT = {kind: 1 << number for number, kind in enumerate(AxisKind, 32 + len(Ops))}
 _CONST = Ops.CONST
 _INDEX = dtypes.index
+_BOOL = dtypes.bool
+_OF_NUMBERS = frozenset({Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD})  # of what a truth counts as 1 or 0 in Python
 _SAME = object()
 _new = object.__new__
 _NO_RANGES: frozenset[Any] = frozenset()
@@ -104,6 +106,12 @@ def axes_mask(kinds: Iterable[AxisKind]) -> int:
 def dtypes_mask(found: Iterable[DType]) -> int:
     """A set of scalar dtypes as an int, to compare with `UOp.mask`."""
     return sum({dtype.bit for dtype in found})
+
+
+def _are_sizes(first: UOp, second: Any) -> bool:
+    """Whether both are sizes, and a Variable is in one: for them `//` and `%` mean what Python means."""
+    mask = first.mask | second.mask if type(second) is UOp else first.mask
+    return bool(mask & _VARIABLE and not mask & NO_SIZE)
 
 
 def _sources(node: UOp) -> tuple[UOp, ...]:
@@ -262,38 +270,52 @@ class UOp:
 
     def _with(self, op: Ops, other: Any) -> UOp:
         """`self op other`; NotImplemented where `other` says that it takes precedence, as a Tensor does."""
-        if isinstance(other, UOp):
-            return self.alu(op, other)
-        if type(other) is not int and getattr(other, "__array_priority__", 0) > 0:
-            return NotImplemented
-        return self.alu(op, self._operand(other))
+        if not isinstance(other, UOp):
+            if type(other) is not int and getattr(other, "__array_priority__", 0) > 0:
+                return NotImplemented
+            number = self._number() if op in _OF_NUMBERS else self
+            return number.alu(op, number._operand(other))
+        if op in _OF_NUMBERS and (self.dtype is _BOOL or other.dtype is _BOOL):
+            return self._number().alu(op, other._number())
+        return self.alu(op, other)
+
+    def _number(self) -> UOp:
+        """A comparison of sizes as 1 or 0, for arithmetic with it; anything else as it is."""
+        if self.dtype is not _BOOL or not _are_sizes(self, self):
+            return self
+        from tinyexplore.uop.symbolic import as_number
+
+        return as_number(self)
 
     def __add__(self, other: Any) -> UOp:
-        if type(other) is UOp:  # most are, and this is half of what `_with` takes
+        if type(other) is UOp and self.dtype is other.dtype is not _BOOL:  # most are: half of what `_with` takes
             return make_uop(Ops.ADD, self.dtype, (self, other))
         return self._with(Ops.ADD, other)
 
     def __radd__(self, other: Any) -> UOp:
-        return self._operand(other).alu(Ops.ADD, self)
+        number = self._number()
+        return number._operand(other).alu(Ops.ADD, number)
 
     def __sub__(self, other: Any) -> UOp:
         if not isinstance(other, (UOp, Number)):
             return self._with(Ops.ADD, other)  # a Tensor's, or an error
-        other = self._operand(other)
+        number = self._number()
+        other = number._operand(other)._number()
         if dtypes.is_float(other.dtype):
-            return self.alu(Ops.ADD, other.alu(Ops.NEG))
-        return self.alu(Ops.ADD, other * -1)
+            return number.alu(Ops.ADD, other.alu(Ops.NEG))
+        return number.alu(Ops.ADD, other * -1)
 
     def __rsub__(self, other: Any) -> UOp:
-        return self._operand(other) - self
+        return self._number()._operand(other) - self
 
     def __mul__(self, other: Any) -> UOp:
-        if type(other) is UOp:  # most are, and this is half of what `_with` takes
+        if type(other) is UOp and self.dtype is other.dtype is not _BOOL:  # as in `__add__`
             return make_uop(Ops.MUL, self.dtype, (self, other))
         return self._with(Ops.MUL, other)
 
     def __rmul__(self, other: Any) -> UOp:
-        return self._operand(other).alu(Ops.MUL, self)
+        number = self._number()
+        return number._operand(other).alu(Ops.MUL, number)
 
     def __truediv__(self, other: Any) -> UOp:
         if self.dtype is _INDEX and isinstance(other, (UOp, Number)):
@@ -301,24 +323,34 @@ class UOp:
         return self._with(Ops.FDIV, other)
 
     def __floordiv__(self, other: Any) -> UOp:
-        if self.mask & _VARIABLE and not self.mask & NO_SIZE and type(other) is int:
+        if isinstance(other, (UOp, Number)) and _are_sizes(self, other):
             from tinyexplore.uop.symbolic import floor_divided
 
-            return floor_divided(self, other)
+            return floor_divided(*self._numbers(other))
         return self._with(Ops.IDIV, other)
 
     def __rfloordiv__(self, other: Any) -> UOp:
-        return self._operand(other).alu(Ops.IDIV, self)
+        return self._number()._operand(other) // self
 
     def __mod__(self, other: Any) -> UOp:
-        if self.mask & _VARIABLE and not self.mask & NO_SIZE and type(other) is int:
+        if isinstance(other, (UOp, Number)) and _are_sizes(self, other):
             from tinyexplore.uop.symbolic import floor_remainder
 
-            return floor_remainder(self, other)
+            return floor_remainder(*self._numbers(other))
         return self._with(Ops.MOD, other)
 
     def __rmod__(self, other: Any) -> UOp:
-        return self._operand(other).alu(Ops.MOD, self)
+        return self._number()._operand(other) % self
+
+    def __divmod__(self, other: Any) -> tuple[UOp, UOp]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[UOp, UOp]:
+        return other // self, other % self
+
+    def _numbers(self, other: Any) -> tuple[UOp, UOp]:
+        number = self._number()
+        return number, number._operand(other)._number()
 
     def __and__(self, other: Any) -> UOp:
         return self._with(Ops.AND, other)
@@ -330,17 +362,17 @@ class UOp:
         return self._with(Ops.XOR, other)
 
     def __lshift__(self, other: Any) -> UOp:
-        if self.mask & _VARIABLE and not self.mask & NO_SIZE and type(other) is int:
+        if type(other) is int and _are_sizes(self, other):
             return self * (1 << other)
         return self._with(Ops.SHL, other)
 
     def __rshift__(self, other: Any) -> UOp:
-        if self.mask & _VARIABLE and not self.mask & NO_SIZE and type(other) is int:
+        if type(other) is int and _are_sizes(self, other):
             return self // (1 << other)
         return self._with(Ops.SHR, other)
 
     def __neg__(self) -> UOp:
-        return self.alu(Ops.NEG)
+        return self._number().alu(Ops.NEG)
 
     def __lt__(self, other: Any) -> UOp:
         return self._with(Ops.CMPLT, other)
@@ -506,20 +538,31 @@ class UOp:
         With `how`, each node made anew is recorded as derived from the one it stands for, in those words.
         """
         only_axes = all([node.op is Ops.RANGE for node in replacements])
-        return self._substituted(replacements, how, frozenset(replacements) if only_axes else None, _CLOSES)
+        axes = frozenset(replacements) if only_axes else None
+        mask = ops_mask(node.op for node in replacements)
+        return self._substituted(dict(replacements), mask, how, axes, _CLOSES)
+
+    def substitute_more(self, done: dict[UOp, UOp], ops: Iterable[Ops], how: str) -> UOp:
+        """`substitute` whose results stay in `done`, so that calls for many graphs visit each shared node once.
+
+        `done` starts empty or with replacements. A replacement may be added between calls, if it is of one of `ops` and
+        no earlier call visited it.
+        """
+        return self._substituted(done, ops_mask(ops), how, None, 0)
 
     def with_axes(self, places: Mapping[UOp, UOp], how: str) -> UOp:
         """`substitute` for RANGEs that are open here: what does not depend on them is not even looked at."""
-        return self._substituted(places, how, frozenset(places), 0)
+        return self._substituted(dict(places), ops_mask(node.op for node in places), how, frozenset(places), 0)
 
     def _substituted(
-        self, replacements: Mapping[UOp, UOp], how: str | None, axes: frozenset[UOp] | None, closing: int
+        self, done: dict[UOp, UOp], mask: int, how: str | None, axes: frozenset[UOp] | None, closing: int
     ) -> UOp:
-        """`axes`: what depends on none of them is left as it is, unless an operation of `closing` is below."""
+        """`done`: the replacements, to which results are added; `mask`: their operations.
+
+        `axes`: what depends on none of them is left as it is, unless an operation of `closing` is below.
+        """
         recorder = active_recorder() if how is not None else None
-        done: dict[UOp, UOp] = dict(replacements)
         at = done.__getitem__
-        mask = ops_mask(node.op for node in replacements)
         if self in done:
             return done[self]
         if not self.mask & mask or not (axes is None or self.mask & closing or not axes.isdisjoint(self.ranges)):

@@ -117,6 +117,11 @@ FOREIGN_OPTIONS = frozenset(
 on it."""
 
 
+def environment_with(**variables: str) -> dict[str, str]:
+    """The environment of a child process: this one's, with `variables`."""
+    return {**os.environ, **variables}
+
+
 def getenv(key: str, default: Any = 0) -> Any:
     """The environment variable `key`, converted to the type of `default`."""
     return type(default)(os.environ.get(key, default))

@@ -29,12 +29,24 @@ class Counters:
     `used_now`, `mem_peak`: `allocators` count there, and what was freed only when they are asked to.
     """
 
-    __slots__ = ("_ops", "_moved", "_seconds", "_kernels", "used_now", "mem_peak", "allocators", "native", "_lock")
+    __slots__ = (
+        "_ops",
+        "_moved",
+        "_seconds",
+        "_kernels",
+        "used_now",
+        "mem_peak",
+        "allocators",
+        "native",
+        "watchers",
+        "_lock",
+    )
 
     def __init__(self) -> None:
         self.native = array("q", [0, 0, 0, 0])  # nobody else writes there, so that nothing is lost between threads
         self._lock = RLock()  # the garbage collector may call a program's finalisers inside any method
         self.allocators: WeakSet[Counting] = WeakSet()
+        self.watchers: tuple[Callable[[int], None], ...] = ()  # each is called with every number of kernels that ran
         self.used_now = 0
         self.reset()
 
@@ -83,6 +95,8 @@ class Counters:
             self._ops += ops
             self._moved += bytes_moved
             self._seconds += seconds
+        for watcher in self.watchers:
+            watcher(kernels)
 
     @property
     def mem_used(self) -> int:

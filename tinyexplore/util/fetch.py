@@ -12,10 +12,13 @@ from functools import cache
 from pathlib import Path
 
 from tinyexplore.util.private import cache_folder, make_private, warn_once, why_not_private
+from tinyexplore.util.untrusted import UntrustedError, gunzip
 
 _CHUNK_BYTES = 1 << 20
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")  # what a path of Windows begins with
 _TIMEOUT_S = 30
+_UNPACKED_BYTES = 1 << 30  # of any file
+_UNPACKED_RATIO = 50  # of a large file: archives of pictures and weights have 1 to 5
 
 
 class FetchError(RuntimeError):
@@ -84,8 +87,8 @@ def kept_folders() -> Iterator[Path]:
                 f"Downloads are not kept in {place}: {reason}. Make it yours alone (chown, chmod go-w), or choose "
                 "another place (XDG_CACHE_HOME)."
             )
-    except (OSError, RuntimeError):
-        pass
+    except (OSError, RuntimeError, ValueError) as error:  # the last two: this user has no home, or a relative one
+        warn_once(f"Downloads are not kept after this process: {error}. Choose another place (XDG_CACHE_HOME).")
     yield _temporary_folder(os.getpid())
 
 
@@ -132,15 +135,14 @@ def _download(url: str, path: Path, checksum: str | None) -> None:
 
 
 def _unpack(path: Path, url: str) -> None:
-    import gzip
-    import shutil
-    import zlib
-
     unpacked = path.with_name(path.name + ".unpacked")
+    most = max(_UNPACKED_BYTES, _UNPACKED_RATIO * path.stat().st_size)
     try:
-        with gzip.open(path, "rb") as packed, open(unpacked, "wb") as file:
-            shutil.copyfileobj(packed, file)
+        with open(path, "rb") as packed, open(unpacked, "wb") as file:
+            for piece in gunzip(packed, most):
+                file.write(piece)
         os.replace(unpacked, path)
-    except (OSError, EOFError, zlib.error) as error:
-        unpacked.unlink(missing_ok=True)
+    except (OSError, UntrustedError) as error:
         raise FetchError(f"{url} does not unpack as gzip: {error}") from error
+    finally:
+        unpacked.unlink(missing_ok=True)

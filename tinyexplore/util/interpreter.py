@@ -306,17 +306,9 @@ def _collect_again(was_on: bool) -> None:
     gc.enable()
 
 
-# No cycles of garbage are looked for. Compiling makes hundreds of thousands of nodes without cycles, and forgets most
-# of them at once; looking through all that there is, again and again, took up to a tenth of its time. What is left
-# afterwards is kept, by a recorder say, and is looked through when Python next looks through everything.
+# Python collects no garbage meanwhile. Capturing needs it: afterwards everything that the call made is young, and one
+# collection of the young objects says which buffers nobody holds. Compiling does without: it gained nothing.
 collecting_later = Meanwhile(gc.isenabled, gc.disable, _collect_again)
-
-
-def collect_now() -> None:
-    """The search that `collecting_later` put off, among what is young, for a moment with nothing to do but wait: after
-    the block what is garbage by then counts as old, too. Nothing, where the program itself has turned searches off."""
-    if collecting_later.before is True:
-        collect_young()
 
 
 def collect_young() -> None:
@@ -334,7 +326,6 @@ __all__ = [
     "Meanwhile",
     "MethodDef",
     "SharedObject",
-    "collect_now",
     "collect_young",
     "collecting_later",
     "dispose_passes",

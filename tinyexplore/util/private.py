@@ -17,18 +17,17 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/tinyexplore, or ~/.cache/tinyexplore.
+    """$XDG_CACHE_HOME/tinyexplore, or ~/.cache/tinyexplore where that variable is unset or a relative path.
 
-    ValueError where that is no absolute path: it would be another folder wherever a program is started, which whoever
-    hands out a directory could fill. RuntimeError where this user has no home.
+    The XDG specification says that relative paths are ignored. ValueError for a relative $HOME: the cache would be
+    another folder wherever a program is started. RuntimeError where this user has no home.
     """
-    chosen = getenv("XDG_CACHE_HOME", "")
-    folder = Path(chosen) if chosen else Path.home() / ".cache"
+    chosen = Path(getenv("XDG_CACHE_HOME", ""))
+    folder = chosen if chosen.is_absolute() else Path.home() / ".cache"
     if not folder.is_absolute():
-        named = f"XDG_CACHE_HOME={chosen!r}" if chosen else f"HOME={getenv('HOME', '')!r}"
         raise ValueError(
-            f"{named} is a relative path, so that each working directory would have a cache of its own: give an "
-            "absolute one, unset it, or set CACHELEVEL=0"
+            f"HOME={getenv('HOME', '')!r} is a relative path, so that each working directory would have a cache of its "
+            "own: give an absolute one, set XDG_CACHE_HOME, or set CACHELEVEL=0"
         )
     return folder / "tinyexplore"
 

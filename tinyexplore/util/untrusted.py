@@ -1,45 +1,91 @@
-"""JSON and gzip by whoever: what they would take of time and memory is known before they take it."""
+"""Readers for JSON and gzip data of unknown origin. They check size and structure while they decompress."""
 
 from __future__ import annotations
 
+import codecs
+import gzip
 import json
 import zlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, BinaryIO
+
+PIECE_BYTES = 1 << 20
+MEMORY = 192 << 20  # bytes that reading small input may take
+MEMORY_PER_BYTE = 16  # of JSON text: whole networks' traces take 12 to 14
+MEMORY_PER_PACKED_BYTE = 160  # of compressed JSON text: whole networks' traces take 90 to 140
 
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(set(range(256)) - set(_BRACKETS))
+_STEPS = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")  # +1 and -1 as signed bytes
+_JSON_BYTES = b"[]{}:, \t\r\n0123456789+-.Eetrufalsn"  # what may stand outside of strings
+_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that begin no character
+_BELOW_U0100 = bytes(range(0xC4))
+_BELOW_U10000 = bytes(range(0xF0))
+
+# bytes that CPython takes for one value, with its place in an array or dict that grows
+_VALUE = 48
+_STRING = 56
+_ARRAY = 64
+_OBJECT = 240
 
 
 class UntrustedError(ValueError):
-    """Data that is damaged, or larger than the reader allows; says which, and where the limit is."""
+    """Data that is damaged or above a limit. The message says which."""
 
 
-def bounded_gunzip(data: bytes, nbytes: int) -> bytes:
-    """What gzip has compressed, up to `nbytes`: past them nothing more is decompressed."""
-    stream = zlib.decompressobj(wbits=31)  # with gzip's header and checksum
-    try:
-        found = stream.decompress(data, nbytes + 1)
-    except zlib.error as error:
-        raise UntrustedError(f"the gzip data is damaged ({error})") from None
-    if len(found) > nbytes:
-        raise UntrustedError(f"it has more than {nbytes} bytes, decompressed")
-    if not stream.eof or stream.unused_data:
-        raise UntrustedError(f"the gzip data is damaged ({'bytes follow its end' if stream.eof else 'it is cut off'})")
-    return found
+@dataclass(frozen=True, slots=True)
+class JsonLimits:
+    """Limits of a JSON text.
+
+    nbytes: of the text, decompressed.
+    values: numbers, texts, arrays and objects.
+    depth: nested arrays and objects.
+    memory: bytes that the text and its values may take, by an upper estimate.
+    """
+
+    nbytes: int
+    values: int
+    depth: int
+    memory: int = MEMORY
+
+
+def gunzip(file: BinaryIO, nbytes: int) -> Iterator[bytes]:
+    """Decompresses `file` in pieces of at most 1 MiB. UntrustedError for damage and after more than `nbytes`."""
+    total = 0
+    with gzip.GzipFile(fileobj=file, mode="rb") as unpacked:
+        while True:
+            try:
+                piece = unpacked.read(PIECE_BYTES)
+            except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+                raise UntrustedError(f"the gzip data is damaged ({error})") from None
+            if not piece:
+                return
+            total += len(piece)
+            if total > nbytes:
+                raise UntrustedError(f"it has more than {nbytes} bytes, decompressed")
+            yield piece
 
 
 def bounded_json(
-    data: bytes, *, values: int, depth: int, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None
+    source: str | bytes | Iterable[bytes],
+    limits: JsonLimits,
+    *,
+    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """The value of a JSON text in UTF-8 with at most that many values, nested at most `depth` deep.
+    """The value of a JSON text in UTF-8 that is within `limits`. Raises UntrustedError otherwise.
 
-    NaN and infinities, which are no JSON, are refused. `pairs`: makes an object of its (name, value) pairs.
+    Refuses NaN and infinities, which JSON does not have.
+
+    Args:
+        source: the text, or an iterator of its pieces.
+        pairs: makes an object of its (name, value) pairs.
     """
-    _check_structure(data, values, depth)
+    text = _checked(source, limits)
     try:
-        return json.loads(data.decode(), parse_constant=_no_constant, object_pairs_hook=pairs)
-    except (ValueError, RecursionError) as error:  # of ints with thousands of digits, too
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=pairs)
+    except (ValueError, RecursionError) as error:  # ValueError also for ints with thousands of digits
         raise UntrustedError(f"the text is not JSON ({error})") from None
 
 
@@ -47,17 +93,91 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number in JSON")
 
 
-def _check_structure(data: bytes, values: int, depth: int) -> None:
-    """Counts what stands outside of strings, by methods of bytes, which is quicker than reading it."""
-    bare = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    found = bare.count(b'"') // 2
-    if found <= 2 * values:
-        outside = b"".join(bare.split(b'"')[::2])
-        found = outside.count(b",") + outside.count(b"[") + outside.count(b"{")
-    if found > values:
-        raise UntrustedError(f"it has more than {values} values")
-    brackets = outside.translate(None, delete=_OTHERS)
-    for _ in range(depth):  # each round closes what is innermost
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
-    if brackets.count(b"[") + brackets.count(b"{") > depth:
-        raise UntrustedError(f"it is nested more than {depth} deep")
+def _checked(source: str | bytes | Iterable[bytes], limits: JsonLimits) -> str:
+    """The text of `source`, which is within `limits`. Each piece is decoded when it was checked."""
+    scan = _Scan(limits)
+    if isinstance(source, str):
+        for start in range(0, len(source), PIECE_BYTES):
+            scan.add(source[start : start + PIECE_BYTES].encode())
+        return source
+    pieces = _pieces(source) if isinstance(source, bytes) else source
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    texts = []
+    try:
+        for piece in pieces:
+            scan.add(piece)
+            texts.append(decoder.decode(piece))
+        texts.append(decoder.decode(b"", final=True))
+    except UnicodeDecodeError as error:
+        raise UntrustedError(f"the text is not JSON ({error})") from None
+    return "".join(texts)
+
+
+def _pieces(data: bytes) -> Iterator[bytes]:
+    return (data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES))
+
+
+class _Scan:
+    """Counts the parts of a JSON text piece by piece, and refuses the text at the first limit that it exceeds.
+
+    It splits by methods of bytes, which are much faster than a parser. `json.loads` finds all other faults.
+    """
+
+    def __init__(self, limits: JsonLimits) -> None:
+        self.limits = limits
+        self.backslash = b""  # the last byte of a piece if it escapes the first byte of the next
+        self.in_string = False
+        self.depth = 0
+        self.nbytes = 0
+        self.characters = 0
+        self.width = 1  # bytes of a character in a str of Python: 1, 2 or 4
+        self.strings = self.commas = self.arrays = self.objects = 0
+
+    def add(self, piece: bytes) -> None:
+        self._count_text(piece)
+        outside = self._outside_of_strings(piece)
+        if outside.translate(None, delete=_JSON_BYTES):
+            raise UntrustedError("the text is not JSON (a character outside of a string)")
+        self.commas += outside.count(b",")
+        self.arrays += outside.count(b"[")
+        self.objects += outside.count(b"{")
+        if self.commas + self.arrays + self.objects > self.limits.values:
+            raise UntrustedError(f"it has more than {self.limits.values} values")
+        self._count_depth(outside)
+        if self._memory() > self.limits.memory:
+            raise UntrustedError(f"reading it may take more than {self.limits.memory} bytes of memory")
+
+    def _count_text(self, piece: bytes) -> None:
+        self.nbytes += len(piece)
+        if self.nbytes > self.limits.nbytes:
+            raise UntrustedError(f"it has more than {self.limits.nbytes} bytes")
+        if piece.isascii():
+            self.characters += len(piece)
+            return
+        self.characters += len(piece.translate(None, delete=_CONTINUATION))
+        if piece.translate(None, delete=_BELOW_U10000):
+            self.width = 4
+        elif piece.translate(None, delete=_BELOW_U0100):
+            self.width = max(self.width, 2)
+
+    def _outside_of_strings(self, piece: bytes) -> bytes:
+        data = self.backslash + piece
+        self.backslash = b"\\" if (len(data) - len(data.rstrip(b"\\"))) % 2 else b""
+        data = data[: len(data) - len(self.backslash)]
+        parts = data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = b"".join(parts[1::2] if self.in_string else parts[::2])
+        self.strings += len(parts) // 2
+        self.in_string ^= len(parts) % 2 == 0
+        return outside
+
+    def _count_depth(self, outside: bytes) -> None:
+        steps = memoryview(outside.translate(_STEPS, delete=_OTHERS)).cast("b")
+        deepest = max(accumulate(steps, initial=self.depth))
+        self.depth += sum(steps)
+        if deepest > self.limits.depth:
+            raise UntrustedError(f"it is nested more than {self.limits.depth} deep")
+
+    def _memory(self) -> int:
+        """An upper estimate of what the text takes twice (as text, and as strings in values), and its values."""
+        values = _VALUE * self.commas + _STRING * self.strings + _ARRAY * self.arrays + _OBJECT * self.objects
+        return 2 * self.width * self.characters + values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from tinyexplore.widgets.parts import PartWidget, PredictWidget
 
 LARGE_BYTES = 1_000_000
+UNPACKED_BYTES = 64 << 20  # of any payload
+UNPACKED_RATIO = 64  # of a large payload: traces have 8 to 20
 GZIP_MAGIC = b"\x1f\x8b"
 Answering = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -106,8 +109,13 @@ class ExplorerWidget(PicturedWidget):
 
     @property
     def trace_json(self) -> bytes:
-        """The trace as JSON."""
-        return gzip.decompress(self.payload)
+        """The trace as JSON. ValueError for a payload that expands far more than traces do; it stops at the limit."""
+        most = max(UNPACKED_BYTES, UNPACKED_RATIO * len(self.payload))
+        with gzip.GzipFile(fileobj=io.BytesIO(self.payload)) as file:
+            content = file.read(most + 1)
+        if len(content) > most:
+            raise ValueError(f"the payload has more than {most} bytes, decompressed")
+        return content
 
     def __repr__(self) -> str:
         return f"ExplorerWidget({len(self.payload)} bytes of trace)"

@@ -28,7 +28,8 @@ export class Answering {
   ) {}
 
   async request<Found>({ question, kept, meanwhile, nobody, show, say, refused }: Wanted<Found>): Promise<void> {
-    const mine = (this.asked += 1);
+    this.asked += 1;
+    const mine = this.asked;
     await null; // a new view has its width once it stands in its place
     if (mine !== this.asked) return;
     if (kept !== undefined) return show(kept);

@@ -22,7 +22,13 @@ const BAND_OF_GROUP: Record<string, string> = {
 const GROUP_WEIGHT = ["loop", "reduce", "memory", "alu", "movement", "buffer"];
 
 /** The class of a line that these nodes made, "" for none. */
-export function bandOf(index: TraceIndex, kernel: number | null, mode: BandMode, language: string, nodes: readonly number[]): string {
+export function bandOf(
+  index: TraceIndex,
+  kernel: number | null,
+  mode: BandMode,
+  language: string,
+  nodes: readonly number[],
+): string {
   if (mode === "off" || nodes.length === 0) return "";
   if (mode === "line") {
     const frame = index.frameOf(nodes[0], kernel);

@@ -55,7 +55,9 @@ export class Chunks {
       return make(core);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      throw new Error(`The code of this panel may not run here: the Content-Security-Policy must allow scripts from blob: (script-src blob:). ${reason}`);
+      throw new Error(
+        `The code of this panel may not run here: the Content-Security-Policy must allow scripts from blob: (script-src blob:). ${reason}`,
+      );
     } finally {
       URL.revokeObjectURL(url);
     }

@@ -34,6 +34,8 @@ export function copyButton(title: string, text: () => string | Promise<string>):
     setTimeout(() => delete made.dataset.said, 1400);
   };
   const sheet = (x: number, y: number): SVGElement => s("rect", { x, y, width: 7, height: 8.5, rx: 1.2 });
-  made.append(s("svg", { viewBox: "0 0 13 13", width: 13, height: 13, "aria-hidden": "true" }, sheet(1, 1), sheet(4.5, 3.5)));
+  made.append(
+    s("svg", { viewBox: "0 0 13 13", width: 13, height: 13, "aria-hidden": "true" }, sheet(1, 1), sheet(4.5, 3.5)),
+  );
   return made;
 }

@@ -1,13 +1,25 @@
-// Tables as columns, as traces travel: the twin of tinyexplore/explore/columns.py, on the shapes that are generated from the
+// Tables as columns, as traces travel: the twin of tinyexplore/explore/tracefile/columns.py, on the shapes that are generated from the
 // same model. Whether the rows are valid is checked afterwards.
 
 import { SHAPES } from "./model";
+import { PayloadError } from "./valid";
 
-type Shape = string | { row: string } | { many: Shape } | { either: readonly Shape[] } | { index: string; before: boolean } | { id: true } | object;
+const HOLE = "\u0001"; // where the form of a text has a number
+const MOST_CHARACTERS = 256 * 2 ** 20;
+
+type Shape =
+  | string
+  | { row: string }
+  | { many: Shape }
+  | { either: readonly Shape[] }
+  | { index: string; before: boolean }
+  | { id: true }
+  | object;
 type Row = Record<string, unknown>;
 
-/** How a column is coded: ids by their difference from the row "previous" to it, lists of ids by their "distance" from their row. */
-type Code = "previous" | "distance" | null;
+/** How a column is coded: ids by their difference from the row "previous" to it, lists of ids by their "distance" from their row,
+ *  or "chained": each by its difference from the one before it, the first from the first of the list before. */
+type Code = "previous" | "distance" | "chained" | null;
 
 interface Field {
   code: Code;
@@ -21,8 +33,59 @@ const known = new Map<string, Map<string, Field>>();
 export function unpacked(kind: string, data: unknown): unknown {
   if (typeof data !== "object" || data === null || Array.isArray(data)) return data;
   const row = data as Row;
-  for (const [name, { unpack }] of fieldsOf(kind)) if (unpack !== null && Object.hasOwn(row, name)) row[name] = unpack(row[name]);
+  if (kind === "Trace") readTexts(row);
+  for (const [name, { unpack }] of fieldsOf(kind))
+    if (unpack !== null && Object.hasOwn(row, name)) row[name] = unpack(row[name]);
+  if (kind === "Trace" && Array.isArray(row.nodes)) {
+    for (const node of row.nodes as Row[]) if (node?.digest === null) node.digest = ""; // digests.ts
+  }
   return row;
+}
+
+/** Puts texts in place of their numbers in the tables of lines. */
+function readTexts(trace: Row): void {
+  const { programs } = trace;
+  const texts = textsOf(trace.texts);
+  if (texts === null) return;
+  delete trace.texts;
+  const tables = Array.isArray(programs)
+    ? programs.map((program) => memberOf(program, "lines"))
+    : memberOf(memberOf(programs, "columns"), "lines");
+  for (const table of Array.isArray(tables) ? tables : []) {
+    const columns = memberOf(table, "columns") as Row | undefined;
+    const column = memberOf(columns, "text");
+    if (!Array.isArray(column)) continue;
+    columns!.text = decode(column, "previous").map((at) => (typeof at === "number" ? (texts[at] ?? at) : at));
+  }
+}
+
+/** The texts of lines, of their forms and their numbers' differences; an older release keeps them as a list. */
+function textsOf(packed: unknown): unknown[] | null {
+  if (Array.isArray(packed)) return packed as unknown[];
+  const { forms, form, numbers } = (packed ?? {}) as { forms?: string[]; form?: number[]; numbers?: number[] };
+  if (!Array.isArray(forms) || !Array.isArray(form) || !Array.isArray(numbers)) return null;
+  const pieces = forms.map((one) => String(one).split(HOLE));
+  const last = pieces.map(({ length }) => new Array<number>(length - 1).fill(0));
+  let at = 0;
+  let characters = 0;
+  return form.map((number) => {
+    const values = last[number];
+    if (values === undefined || at + values.length > numbers.length)
+      throw new PayloadError("The texts of its lines are not whole.");
+    let text = "";
+    values.forEach((value, place) => {
+      values[place] = value + numbers[at++];
+      text += pieces[number][place] + String(values[place]);
+    });
+    text += pieces[number].at(-1);
+    characters += text.length;
+    if (characters > MOST_CHARACTERS) throw new PayloadError(`Its lines have more than ${MOST_CHARACTERS} characters.`);
+    return text;
+  });
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, name) ? (value as Row)[name] : undefined;
 }
 
 function fieldsOf(kind: string): Map<string, Field> {
@@ -41,7 +104,8 @@ function codeOf(shape: Shape): Code {
   if ("index" in shape || "id" in shape) return "previous";
   if ("either" in shape) return shape.either.some((one) => codeOf(one) === "previous") ? "previous" : null;
   const item = "many" in shape ? shape.many : "";
-  return typeof item === "object" && "index" in item && item.before ? "distance" : null;
+  if (typeof item !== "object" || !("index" in item || "id" in item)) return null;
+  return "index" in item && item.before ? "distance" : "chained";
 }
 
 function unpackerOf(shape: Shape): Field["unpack"] {
@@ -66,12 +130,17 @@ function holdsTables(kind: string): boolean {
 
 /** The rows of a table in columns; what is none is given back, for the check to refuse. */
 function rowsOf(kind: string, data: unknown): unknown {
-  const { rows: count, columns } = (data ?? {}) as { rows?: unknown; columns?: unknown };
+  const { rows: count, columns, chained, differences } = (data ?? {}) as Record<string, unknown>;
   if (typeof count !== "number" || typeof columns !== "object" || columns === null) return data;
   const fields = fieldsOf(kind);
   const found = Object.entries(columns as Record<string, unknown>).filter(([name]) => fields.has(name));
   if (found.length === 0 || found.some(([, column]) => !Array.isArray(column) || column.length !== count)) return data;
-  const decoded = found.map(([name, column]) => [name, decode(column as unknown[], fields.get(name)?.code ?? null)] as const);
+  const codeIn = (name: string): Code => {
+    const code = fields.get(name)?.code ?? null;
+    if (Array.isArray(differences) && differences.includes(name)) return "previous"; // times that are whole
+    return code === "chained" && !(Array.isArray(chained) && chained.includes(name)) ? null : code; // of an older release
+  };
+  const decoded = found.map(([name, column]) => [name, decode(column as unknown[], codeIn(name))] as const);
   return Array.from({ length: count }, (_, place) => {
     const row: Row = {};
     for (const [name, column] of decoded) row[name] = column[place];
@@ -81,13 +150,27 @@ function rowsOf(kind: string, data: unknown): unknown {
 
 function decode(column: unknown[], code: Code): unknown[] {
   if (code === "distance") {
-    return column.map((items, place) => (Array.isArray(items) ? items.map((one: unknown) => (typeof one === "number" ? place - one : one)) : items));
+    return column.map((items, place) =>
+      Array.isArray(items) ? items.map((one: unknown) => (typeof one === "number" ? place - one : one)) : items,
+    );
   }
   if (code === null) return column;
+  if (code === "chained") return unchained(column);
   let last = 0;
   return column.map((value) => {
     if (typeof value !== "number") return value;
     last += value;
     return last;
+  });
+}
+
+function unchained(column: unknown[]): unknown[] {
+  let first = 0;
+  return column.map((items) => {
+    if (!Array.isArray(items) || items.some((one) => typeof one !== "number")) return items as unknown;
+    let last = first;
+    const ids = items.map((one: number) => (last += one));
+    first = ids[0] ?? first;
+    return ids;
   });
 }

@@ -14,7 +14,15 @@ interface Range {
 
 const RANGES: Record<"x" | "y", Range> = {
   x: { label: "Width of the graph", orientation: "vertical", unit: "%", low: 20, high: 80, start: 50, step: 2 },
-  y: { label: "Height of the lower panel", orientation: "horizontal", unit: "px", low: 90, high: 900, start: 246, step: 16 },
+  y: {
+    label: "Height of the lower panel",
+    orientation: "horizontal",
+    unit: "px",
+    low: 90,
+    high: 900,
+    start: 246,
+    step: 16,
+  },
 };
 
 const MOST_LOW = 0.78; // of the height, for the lower part: what stands above it is still there

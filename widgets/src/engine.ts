@@ -33,7 +33,8 @@ export function takeBranches(index: TraceIndex, found: Recorded): void {
 /** What Python is at, or has done. */
 export function hearWorking(index: TraceIndex, told: Partial<Working> & { complaint?: string }): void {
   const { text, complaint = "", ...working } = told;
-  const now = text === undefined ? null : { text, done: working.done ?? 0, of: working.of ?? 0, cancel: working.cancel ?? false };
+  const now =
+    text === undefined ? null : { text, done: working.done ?? 0, of: working.of ?? 0, cancel: working.cancel ?? false };
   whatIfOf(index).hear(now, complaint);
 }
 

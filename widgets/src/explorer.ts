@@ -111,7 +111,12 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
   if (options.page) root.dataset.page = "true";
   const linked = options.page ? readLink(location.hash) : null;
   let chapter: string | null = linked?.story ?? null;
-  let mode: Mode = linked !== null ? (linked.story === null ? "workbench" : "story") : (options.mode ?? remembered() ?? firstMode(store));
+  let mode: Mode =
+    linked !== null
+      ? linked.story === null
+        ? "workbench"
+        : "story"
+      : (options.mode ?? remembered() ?? firstMode(store));
   if (chapters(index).length < 2) mode = "workbench";
   let body: Body | null = null;
   let tour: TourView | null = null;
@@ -171,7 +176,11 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       return mode;
     },
     get link() {
-      return linkOf(store.cursor, [...store.selected], mode === "story" ? (body?.story?.chapter ?? chapter ?? "python") : null);
+      return linkOf(
+        store.cursor,
+        [...store.selected],
+        mode === "story" ? (body?.story?.chapter ?? chapter ?? "python") : null,
+      );
     },
     get state() {
       return { selected: [...store.selected], related: [...store.related], cursor: store.cursor };
@@ -184,15 +193,31 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     },
   };
   const choices = modeChoice(choose);
-  const going = new Going({ store, root, work: () => handle.show("workbench"), open: (link) => handle.open(link), find: (query) => body?.graph?.finder.look(query) });
-  const head = header(trace, options.badge === false ? null : (options.engine?.badge ?? null), choices.element, options.back, going.button);
+  const going = new Going({
+    store,
+    root,
+    work: () => handle.show("workbench"),
+    open: (link) => handle.open(link),
+    find: (query) => body?.graph?.finder.look(query),
+  });
+  const head = header(
+    trace,
+    options.badge === false ? null : (options.engine?.badge ?? null),
+    choices.element,
+    options.back,
+    going.button,
+  );
   append(root, [head, banner(trace, store)]);
   element.append(root);
   if (linked !== null) {
     store.go(completed(index, linked.cursor));
     if (linked.selected !== null) store.select(linked.selected);
   }
-  const trail = new Trail(options.page ?? false, (link) => handle.open(link), () => handle.link);
+  const trail = new Trail(
+    options.page ?? false,
+    (link) => handle.open(link),
+    () => handle.link,
+  );
   const follower: View = {
     element: root,
     update: (change) => {
@@ -212,7 +237,15 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       event.preventDefault();
       event.stopPropagation();
       trail.go(event.key === "ArrowLeft" ? -1 : 1);
-    } else if (body !== null) onKey(event, { store, root, ...body, panels: body.story === null, goTo: () => going.toggle(), toggle: () => choose(mode === "story" ? "workbench" : "story") });
+    } else if (body !== null)
+      onKey(event, {
+        store,
+        root,
+        ...body,
+        panels: body.story === null,
+        goTo: () => going.toggle(),
+        toggle: () => choose(mode === "story" ? "workbench" : "story"),
+      });
   });
   return handle;
 }
@@ -236,7 +269,15 @@ function storyBody(store: Store, leave: () => void, turned: (key: string) => voi
     store.drop([story]);
     story.element.remove();
   };
-  return { elements: [story.element], story, graph: null, stepper: null, fill: null, ready: () => Promise.resolve(), destroy };
+  return {
+    elements: [story.element],
+    story,
+    graph: null,
+    stepper: null,
+    fill: null,
+    ready: () => Promise.resolve(),
+    destroy,
+  };
 }
 
 function workbench(store: Store, root: HTMLElement, size: number): Body {
@@ -271,16 +312,36 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   store.add(turner);
   showPanel();
 
-  const main = h("div", { class: "main" }, graph.element, divider(root, () => "--split", "x"), code.element);
+  const main = h(
+    "div",
+    { class: "main" },
+    graph.element,
+    divider(root, () => "--split", "x"),
+    code.element,
+  );
   const low = h("div", { class: "low" }, tabs.element, ...PANELS.map((key) => panels[key].element));
-  const elements = [pipeline.element, main, divider(root, () => (ROOMY.has(store.cursor.panel) ? "--low-roomy" : "--low"), "y"), low, footer(store.index, size)];
+  const elements = [
+    pipeline.element,
+    main,
+    divider(root, () => (ROOMY.has(store.cursor.panel) ? "--low-roomy" : "--low"), "y"),
+    low,
+    footer(store.index, size),
+  ];
   const ready = (): Promise<void> => (panels[store.cursor.panel] as Partial<Later>).ready ?? Promise.resolve();
   const destroy = (): void => {
     store.drop([...views, turner]);
     for (const element of elements) element.remove();
     root.classList.remove("is-filled", "is-roomy");
   };
-  return { elements, story: null, graph, fill: () => tabs.fill(), stepper: () => (panels.rewrites as WhenOpened).made() as StepperView, ready, destroy };
+  return {
+    elements,
+    story: null,
+    graph,
+    fill: () => tabs.fill(),
+    stepper: () => (panels.rewrites as WhenOpened).made() as StepperView,
+    ready,
+    destroy,
+  };
 }
 
 const MODE_KEY = "tinyexplore.mode";
@@ -315,9 +376,12 @@ function modeChoice(choose: (mode: Mode) => void): { element: HTMLElement; updat
     workbench: "All views at once (W changes)",
   };
   const modes = Object.keys(titles) as Mode[];
-  const buttons = modes.map((mode) => button(mode === "story" ? "Story" : "Workbench", titles[mode], () => choose(mode)));
+  const buttons = modes.map((mode) =>
+    button(mode === "story" ? "Story" : "Workbench", titles[mode], () => choose(mode)),
+  );
   const element = h("span", { class: "modes", role: "group", "aria-label": "How to look at it" }, ...buttons);
-  const update = (now: Mode): void => buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(modes[i] === now)));
+  const update = (now: Mode): void =>
+    buttons.forEach((one, i) => one.setAttribute("aria-pressed", String(modes[i] === now)));
   return { element, update };
 }
 
@@ -340,12 +404,40 @@ function firstCursor(index: TraceIndex): Cursor {
 /** What options are unless somebody asked: the story leaves these out. */
 const AS_EVER: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0", repeat: "10" };
 
-function header(trace: Trace, badge: HTMLElement | null, modes: HTMLElement, back: (() => void) | undefined, goTo: HTMLElement): HTMLElement {
+function header(
+  trace: Trace,
+  badge: HTMLElement | null,
+  modes: HTMLElement,
+  back: (() => void) | undefined,
+  goTo: HTMLElement,
+): HTMLElement {
   const chips = trace.options.map(([name, value]) =>
-    h("span", { class: AS_EVER[name] === value || name === "tinyexplore" ? "chip as-ever" : "chip", title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n") }, h("span", { class: "faint" }, `${name} `), value),
+    h(
+      "span",
+      {
+        class: AS_EVER[name] === value || name === "tinyexplore" ? "chip as-ever" : "chip",
+        title: [`${name} = ${value}`, meaning("option", name)].filter(Boolean).join("\n"),
+      },
+      h("span", { class: "faint" }, `${name} `),
+      value,
+    ),
   );
-  const options = h("span", { class: "chips", role: "group", "aria-label": "Options of this capture", tabindex: "0" }, ...chips); // a narrow one scrolls
-  return h("header", {}, back && button("← Back", "To the explorer that this was opened from", back), h("b", { class: "name" }, trace.title), options, h("span", { class: "space" }), badge, goTo, modes);
+  const options = h(
+    "span",
+    { class: "chips", role: "group", "aria-label": "Options of this capture", tabindex: "0" },
+    ...chips,
+  ); // a narrow one scrolls
+  return h(
+    "header",
+    {},
+    back && button("← Back", "To the explorer that this was opened from", back),
+    h("b", { class: "name" }, trace.title),
+    options,
+    h("span", { class: "space" }),
+    badge,
+    goTo,
+    modes,
+  );
 }
 
 function banner(trace: Trace, store: Store): HTMLElement | null {
@@ -355,19 +447,23 @@ function banner(trace: Trace, store: Store): HTMLElement | null {
     const show = (): void => store.select(store.index.nodesOfLine(at!.source, at!.line));
     const name = at ? `${trace.sources[at.source]?.name ?? "?"}:${at.line}` : "";
     const link = at ? h("button", { type: "button", class: "quiet", onclick: show }, name) : null;
-    return h("div", { class: `message ${level}`, role: level === "error" ? "alert" : "status" }, h("b", {}, level), h("span", {}, text), link);
+    return h(
+      "div",
+      { class: `message ${level}`, role: level === "error" ? "alert" : "status" },
+      h("b", {}, level),
+      h("span", {}, text),
+      link,
+    );
   });
   return h("div", { class: "banner" }, ...rows);
 }
 
 function footer(index: TraceIndex, size: number): HTMLElement {
   const { trace } = index;
-  const key = (keys: string[], text: string): Element => h("span", { class: "key" }, ...keys.map((name) => h("kbd", {}, name)), ` ${text}`);
+  const key = (keys: string[], text: string): Element =>
+    h("span", { class: "key" }, ...keys.map((name) => h("kbd", {}, name)), ` ${text}`);
   const large = size > LARGE_BYTES ? " (large: the notebook stores it whole)" : "";
-  const facts = [
-    ...summary(trace),
-    size > 0 ? `trace ${bytes(size)}${large}` : "",
-  ].filter(Boolean);
+  const facts = [...summary(trace), size > 0 ? `trace ${bytes(size)}${large}` : ""].filter(Boolean);
   const keys = (): Element[] => [
     key(["←", "→"], "step"),
     key(["↑", "↓"], "pass"),

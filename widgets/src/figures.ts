@@ -1,8 +1,8 @@
 // The figures of a trace, in counts and microseconds: what the strip, the static picture, the footer and texts say.
-// The same as tinyexplore/explore/figures.py, figure for figure. One clock: a stage's time is its own, without that of
+// The same as tinyexplore/explore/tracefile/figures.py, figure for figure. One clock: a stage's time is its own, without that of
 // the stages inside; the parts add up to `compileUs`. A search's time and that of listings for the reader stand apart.
 
-import { count, duration, grouped, languageName, quartiles } from "./format";
+import { count, duration, grouped, languageName, quartiles, samples } from "./format";
 import type { BufferInfo, KernelInfo, Stage, Trace } from "./model";
 import type { Place } from "./store";
 
@@ -61,10 +61,22 @@ export function figures(trace: Trace, kernel: number | null = null): Figures {
     part("python", "Python", count(lines.size, "line")),
     part("lazy", "LazyBuffers", `${count(lazy.length, "node")} · ${count(views, "view")}`),
     part("kernels", "Kernels", kernelWords(trace, kernel)),
-    part("passes", "Passes", `${count(passes.length, "pass", "passes")} · ${count(firings, "firing")}${idle > 0 ? ` · ${number(idle)} idle` : ""}`),
+    part(
+      "passes",
+      "Passes",
+      `${count(passes.length, "pass", "passes")} · ${count(firings, "firing")}${idle > 0 ? ` · ${number(idle)} idle` : ""}`,
+    ),
     part("uops", "UOps", uops === undefined ? "not listed" : `${number(uops)} linear`),
     part("code", [...names].join(" · ") || "Code", listed.length > 0 ? code.join(" · ") : "not rendered"),
-    part("run", "Run", timed.length === 0 ? "not timed" : kernels.length > 1 ? count(timed.length, "kernel") : [quartiles(timed[0]), count(timed[0].times_us.length, "run")].filter(Boolean).join(" · ")),
+    part(
+      "run",
+      "Run",
+      timed.length === 0
+        ? "not timed"
+        : kernels.length > 1
+          ? count(timed.length, "kernel")
+          : [quartiles(timed[0]), samples(timed[0])].filter(Boolean).join(" · "),
+    ),
   ];
   return { parts, compileUs: parts.reduce((sum, { us }) => sum + us, 0) - runUs, searchUs, runUs, firings };
 }

@@ -1,6 +1,6 @@
 // Numbers and names as people read them.
 
-import type { BufferInfo, KernelInfo } from "./model";
+import type { BufferInfo, KernelInfo, Run } from "./model";
 
 /** The paragraphs of a docstring. What is indented in it is a formula, whose lines stay. */
 export function paragraphs(doc: string): { text: string; formula: boolean }[] {
@@ -64,9 +64,30 @@ export function shapeText(shape: (number | string)[] | null): string {
 }
 
 const OPERATORS: Record<string, string> = {
-  add: "+", sub: "-", mul: "*", truediv: "/", floordiv: "//", mod: "%", pow: "**", matmul: "@", neg: "-", invert: "~",
-  and: "&", or: "|", xor: "^", lshift: "<<", rshift: ">>", lt: "<", le: "<=", gt: ">", ge: ">=", eq: "==", ne: "!=",
-  getitem: "[]", setitem: "[]=", abs: "abs",
+  add: "+",
+  sub: "-",
+  mul: "*",
+  truediv: "/",
+  floordiv: "//",
+  mod: "%",
+  pow: "**",
+  matmul: "@",
+  neg: "-",
+  invert: "~",
+  and: "&",
+  or: "|",
+  xor: "^",
+  lshift: "<<",
+  rshift: ">>",
+  lt: "<",
+  le: "<=",
+  gt: ">",
+  ge: ">=",
+  eq: "==",
+  ne: "!=",
+  getitem: "[]",
+  setitem: "[]=",
+  abs: "abs",
 };
 
 /** A call as it is written in Python: `@` for `__matmul__`, `softmax` for itself. */
@@ -112,7 +133,17 @@ export function languageName(language: string): string {
 /** Between which the middle half of the runs lies. */
 type Quartiles = { low_us: number; high_us: number; times_us: number[] };
 
-/** "11.9–12.4 µs": the quartiles; nothing of a single run. As quartiles_text in Python. */
+/** "10 samples"; "1 cold run" where the launch itself is the only one. As samples_text in Python. */
+export function samples({ times_us, warm }: Run): string {
+  return count(times_us.length, warm ? "sample" : "cold run");
+}
+
+/** What a total of `runs` is the sum of. As sum_text in Python. */
+export function sumText(runs: readonly Run[]): string {
+  return runs.every(({ warm }) => warm) ? "the sum of the medians" : "the sum of single cold runs";
+}
+
+/** "11.9–12.4 µs": the quartiles; nothing of a single sample. As quartiles_text in Python. */
 export function quartiles({ low_us, high_us, times_us }: Quartiles): string {
   if (times_us.length < 2) return "";
   const [low, high] = [duration(low_us), duration(high_us)];

@@ -47,19 +47,34 @@ export function framedLayout(
     const kernel = owner.get(id) ?? null;
     return kernel === null ? id : frameId(kernel);
   };
-  const isInner = ({ src, dst }: Edge): boolean => (owner.get(src) ?? null) !== null && owner.get(src) === owner.get(dst);
+  const isInner = ({ src, dst }: Edge): boolean =>
+    (owner.get(src) ?? null) !== null && owner.get(src) === owner.get(dst);
   const crossing = edges.filter((edge) => !isInner(edge));
-  const inner = new Map([...groups].map(([kernel, own]) => {
-    const lines = edges.filter((edge) => isInner(edge) && owner.get(edge.src) === kernel);
-    return [kernel, layout({ nodes: own, edges: lines })] as const;
-  }));
-  const outerBoxes = boxes.filter((box) => owner.get(box.id) === null).map(({ id, width, height }): Box => ({ id, width, height }));
+  const inner = new Map(
+    [...groups].map(([kernel, own]) => {
+      const lines = edges.filter((edge) => isInner(edge) && owner.get(edge.src) === kernel);
+      return [kernel, layout({ nodes: own, edges: lines })] as const;
+    }),
+  );
+  const outerBoxes = boxes
+    .filter((box) => owner.get(box.id) === null)
+    .map(({ id, width, height }): Box => ({ id, width, height }));
   for (const [kernel, { width, height }] of inner) {
     const wide = Math.max(width, titleWidth(kernel)) + 2 * FRAME_PADDING;
     outerBoxes.push({ id: frameId(kernel), width: wide, height: height + FRAME_HEADER + 2 * FRAME_PADDING });
   }
-  const outerEdges = [...new Map(crossing.map(({ src, dst }) => [`${outerOf(src)} ${outerOf(dst)}`, { src: outerOf(src), dst: outerOf(dst) }])).values()];
-  if (isCyclic(outerBoxes.map(({ id }) => id), outerEdges)) return null;
+  const outerEdges = [
+    ...new Map(
+      crossing.map(({ src, dst }) => [`${outerOf(src)} ${outerOf(dst)}`, { src: outerOf(src), dst: outerOf(dst) }]),
+    ).values(),
+  ];
+  if (
+    isCyclic(
+      outerBoxes.map(({ id }) => id),
+      outerEdges,
+    )
+  )
+    return null;
   const outer = layout({ nodes: outerBoxes, edges: outerEdges });
   const sizes = new Map(outerBoxes.map((box) => [box.id, box]));
   const positions = new Map<number, { x: number; y: number }>();
@@ -73,7 +88,8 @@ export function framedLayout(
     const dx = x - made.width / 2 - made.left;
     const dy = frame.top + FRAME_HEADER + FRAME_PADDING - made.top;
     for (const [id, at] of made.positions) positions.set(id, { x: at.x + dx, y: at.y + dy });
-    for (const edge of made.edges) drawnEdges.push({ ...edge, points: edge.points.map(([px, py]) => [px + dx, py + dy]) });
+    for (const edge of made.edges)
+      drawnEdges.push({ ...edge, points: edge.points.map(([px, py]) => [px + dx, py + dy]) });
   }
   for (const box of boxes) if (owner.get(box.id) === null) positions.set(box.id, outer.positions.get(box.id)!);
   const routes = new Map(outer.edges.map((edge) => [`${edge.src} ${edge.dst}`, edge]));
@@ -87,7 +103,13 @@ export function framedLayout(
       const route = routeOf(edge);
       const [from, to, box] = [positions.get(edge.src)!, positions.get(dst)!, byId.get(dst)!];
       const port = to.x + ((i + 1) / (list.length + 1) - 0.5) * 0.8 * box.width;
-      const points = reroute(route.points, from.x, from.y + byId.get(edge.src)!.height / 2, port, to.y - box.height / 2);
+      const points = reroute(
+        route.points,
+        from.x,
+        from.y + byId.get(edge.src)!.height / 2,
+        port,
+        to.y - box.height / 2,
+      );
       drawnEdges.push({ src: edge.src, dst, long: route.long, points });
     });
   }
@@ -100,12 +122,20 @@ function frameId(kernel: number): number {
 }
 
 /** A route between two frames, from a box inside the one to a box inside the other. */
-function reroute(points: readonly [number, number][], x0: number, y0: number, x1: number, y1: number): [number, number][] {
+function reroute(
+  points: readonly [number, number][],
+  x0: number,
+  y0: number,
+  x1: number,
+  y1: number,
+): [number, number][] {
   const moved = points.map(([x, y]): [number, number] => [x, y]);
   const [startX, endX] = [moved[0][0], moved[moved.length - 1][0]];
   for (let i = 0; i < moved.length && moved[i][0] === startX; i += 1) if (i < moved.length - 1) moved[i][0] = x0;
   for (let i = moved.length - 1; i > 0 && moved[i][0] === endX; i -= 1) moved[i][0] = x1;
-  return [[x0, y0], ...moved, [x1, y1]].filter(([x, y], i, all) => i === 0 || x !== all[i - 1][0] || y !== all[i - 1][1]) as [number, number][];
+  return [[x0, y0], ...moved, [x1, y1]].filter(
+    ([x, y], i, all) => i === 0 || x !== all[i - 1][0] || y !== all[i - 1][1],
+  ) as [number, number][];
 }
 
 function isCyclic(ids: readonly number[], edges: readonly Edge[]): boolean {

@@ -1,4 +1,4 @@
-// What the scheduler made of each edge between LazyBuffers: the twin of tinyexplore/explore/why/fusions.py.
+// What the scheduler made of each edge between LazyBuffers: the twin of tinyexplore/explore/analysis/why/fusions.py.
 
 import { grouped } from "./format";
 import { h, s } from "./dom";
@@ -28,7 +28,8 @@ function kernelsOf(index: TraceIndex, node: number): Set<number> {
   let all = found.get(index);
   if (all === undefined) {
     all = new Map();
-    for (const { id, nodes, roots } of index.trace.kernels) for (const one of [...nodes, ...roots]) all.set(one, (all.get(one) ?? new Set()).add(id));
+    for (const { id, nodes, roots } of index.trace.kernels)
+      for (const one of [...nodes, ...roots]) all.set(one, (all.get(one) ?? new Set()).add(id));
     found.set(index, all);
   }
   return all.get(node) ?? new Set();
@@ -67,7 +68,13 @@ export function fateBetween(index: TraceIndex, src: number[], through: number[],
 
 /** "cut: it goes through memory …", and why: the scheduler's word on what is read, with the numbers that it compared. */
 export function fateText(index: TraceIndex, { mark, src, decision }: Fate): string {
-  const why = decision === undefined ? [] : [`${nodeText(index.node(src))}: ${decision.decision}, ${decision.reason}`, ...decision.compared.map(comparedText)];
+  const why =
+    decision === undefined
+      ? []
+      : [
+          `${nodeText(index.node(src))}: ${decision.decision}, ${decision.reason}`,
+          ...decision.compared.map(comparedText),
+        ];
   return [WORDS[mark], ...why].join("\n");
 }
 
@@ -89,7 +96,13 @@ export function markOf(fate: Fate, points: readonly [number, number][], text: st
   const [x, y] = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
   const [dx, dy] = a === b ? [0, 1] : [2 * (b[0] - a[0]), b[1] - a[1]]; // an edge leaves and arrives upright, and leans between
   const turn = fate.mark === "cut" ? ` rotate(${(Math.atan2(dy, dx) * (180 / Math.PI) - 90).toFixed(0)})` : "";
-  const shape = fate.mark === "cut" ? s("path", { d: "M-7-3H7M-7 3H7" }) : s("circle", { r: fate.mark === "fused" ? 2.6 : 3.6 });
-  const attributes = { class: `fate ${fate.mark}`, "data-src": fate.src, "data-dst": fate.dst, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})${turn}` };
+  const shape =
+    fate.mark === "cut" ? s("path", { d: "M-7-3H7M-7 3H7" }) : s("circle", { r: fate.mark === "fused" ? 2.6 : 3.6 });
+  const attributes = {
+    class: `fate ${fate.mark}`,
+    "data-src": fate.src,
+    "data-dst": fate.dst,
+    transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})${turn}`,
+  };
   return s("g", attributes, s("title", {}, text), s("circle", { class: "target", r: 10 }), shape);
 }

@@ -4,7 +4,12 @@ import { button, h } from "./dom";
 import type { Reach } from "./goto/entries";
 
 export class Going {
-  readonly button = button("Go to", "Panels, actions, kernels, passes, rules, operations and opcodes by name (G)", () => void this.toggle(), "go-to");
+  readonly button = button(
+    "Go to",
+    "Panels, actions, kernels, passes, rules, operations and opcodes by name (G)",
+    () => void this.toggle(),
+    "go-to",
+  );
   private close: (() => void) | null = null;
 
   constructor(private readonly reach: Reach) {
@@ -19,7 +24,8 @@ export class Going {
     try {
       const [{ openBox, css }, words] = await Promise.all([store.chunks.load("goto"), store.chunks.load("opcodes")]);
       if (this.close !== null || !root.isConnected) return; // asked twice, or gone meanwhile
-      if (root.querySelector("style[data-chunk=goto]") === null) root.firstElementChild!.after(h("style", { "data-chunk": "goto" }, css!));
+      if (root.querySelector("style[data-chunk=goto]") === null)
+        root.firstElementChild!.after(h("style", { "data-chunk": "goto" }, css!));
       this.close = openBox!(this.reach, words.explain!, () => (this.close = null));
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);

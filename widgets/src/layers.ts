@@ -1,5 +1,5 @@
 // The layered graph of a layout: ranks by longest path, dummies on long edges, connected parts.
-// The same as tinyexplore/explore/pictures/layers.py.
+// The same as tinyexplore/explore/tracefile/pictures/layers.py.
 
 export interface Box {
   readonly id: number;

@@ -1,5 +1,5 @@
 // Layered layout of directed acyclic graphs: sources above their users. The same algorithm, operation for operation,
-// as tinyexplore/explore/pictures/layout.py; both are checked on the vectors in tests/fixtures/layout.
+// as tinyexplore/explore/tracefile/pictures/layout.py; both are checked on the vectors in tests/fixtures/layout.
 
 import {
   at,

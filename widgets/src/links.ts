@@ -26,15 +26,20 @@ export function linkOf(cursor: Cursor, selected: readonly number[], story: strin
     ["panel", panel],
     ["node", selected.length === 0 ? null : selected.join(",")],
   ];
-  return `#${parts.filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`).join("&")}`;
+  return `#${parts
+    .filter(([, value]) => value !== null)
+    .map(([key, value]) => `${key}=${value}`)
+    .join("&")}`;
 }
 
 /** What a fragment points at; null if it is no link of ours. Values that make no sense are left out. */
 export function readLink(fragment: string): Target | null {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   if (!["story", "stage", "node", "kernel", "place", "panel", "graph"].some((key) => given.has(key))) return null;
-  const number = (key: string): number | undefined => (/^\d+$/.test(given.get(key) ?? "") ? Number(given.get(key)) : undefined);
-  const word = <T extends string>(key: string, known: readonly T[]): T | undefined => known.find((one) => one === given.get(key));
+  const number = (key: string): number | undefined =>
+    /^\d+$/.test(given.get(key) ?? "") ? Number(given.get(key)) : undefined;
+  const word = <T extends string>(key: string, known: readonly T[]): T | undefined =>
+    known.find((one) => one === given.get(key));
   const all = {
     stage: number("stage"),
     step: number("step"),
@@ -44,7 +49,10 @@ export function readLink(fragment: string): Target | null {
     panel: word("panel", PANELS),
   };
   const cursor = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Partial<Cursor>;
-  const nodes = (given.get("node") ?? "").split(",").filter((part) => /^\d+$/.test(part)).map(Number);
+  const nodes = (given.get("node") ?? "")
+    .split(",")
+    .filter((part) => /^\d+$/.test(part))
+    .map(Number);
   return { cursor, selected: given.has("node") ? nodes : null, story: given.get("story") };
 }
 

@@ -1,4 +1,4 @@
-// Generated from tinyexplore/explore/model.py by `python -m tinyexplore.explore.schema`. Do not edit.
+// Generated from tinyexplore/explore/tracefile/model.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
 export const TRACE_VERSION = 1;
 
@@ -84,7 +84,7 @@ export interface Compared {
   over: boolean;
 }
 
-/** The scheduler's word on a LazyBuffer: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split", and why; `compared`: the numbers that it looked at, in that order. `obstacle`: what stands against computing it where it is read; "" where it is, or where only its cost spoke against that. */
+/** The scheduler's decision on a LazyBuffer, and its reason. decision: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split" | "merge" | "hoist". compared: the numbers that the scheduler compared, in that order. obstacle: what forbids computing the node where it is read; "" where nothing does, or only the cost. */
 export interface Decision {
   node: number;
   decision: string;
@@ -187,7 +187,7 @@ export interface Program {
   branches: boolean;
 }
 
-/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0 where nobody tells. `not_run`: why it has no times, where this machine cannot execute it. `nest`: its loops and what stands in them, as the program runs them, without touches. */
+/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0 where nobody tells. `not_run`: why it has no times: this machine cannot execute it, or it takes too long to sample. `nest`: its loops and what stands in them, as the program runs them, without touches. `bytes_written`: those of `bytes_moved` that it stores. `arithmetic`: the types of its floating-point operations ("float32", "int8 dot"). */
 export interface KernelInfo {
   id: number;
   name: string;
@@ -207,9 +207,11 @@ export interface KernelInfo {
   code_bytes: number;
   not_run: string;
   nest: NestLine[];
+  bytes_written: number;
+  arithmetic: string[];
 }
 
-/** Timings of one kernel in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles). `started_us`: when the first of these runs began, in microseconds since the trace began. */
+/** Samples of one launch in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles). `started_us`: when the launch itself began, in microseconds since the trace began; `first_us`: how long it took. `warm`: whether the samples are further runs with warm caches. Otherwise the only sample is the launch itself. All runs of a trace are of one kind. */
 export interface Run {
   id: number;
   kernel: number;
@@ -218,14 +220,29 @@ export interface Run {
   low_us: number;
   high_us: number;
   started_us: number;
+  first_us: number;
+  warm: boolean;
 }
 
-/** What the machine was seen to do at best: 10⁹ operations ("arithmetic") or bytes ("memory") a second. `holds`: how many bytes lie where such a rate is had; 0 for any number. */
+/** The best rate that a probe reached on this machine, see `explore.ceilings`. `rate`: 10⁹ operations a second ("arithmetic"), 10⁹ bytes a second ("memory"), GHz ("clock"), or the microseconds of the smallest kernel ("launch"). `holds`: the working set of a bandwidth in bytes, 0 for any. `what`: the type of the operations ("float32", "int8 dot"), or what is done with each byte ("read", "triad": two reads and a write, "copy", "write"). `threads`: how many worked together. `samples`: all rates that were measured. */
 export interface Ceiling {
   name: string;
   kind: string;
   rate: number;
   holds: number;
+  what: string;
+  threads: number;
+  samples: number[];
+}
+
+/** What the ceilings leave one kernel. `gflops`: 10⁹ operations a second of its types of arithmetic; `gb_per_s`: 10⁹ bytes a second of its working set and its share of writes; 0 where no ceiling is known. `arithmetic`, `memory`: the names of these ceilings; `spread`: of their samples, as a share of the rate. */
+export interface Roof {
+  kernel: number;
+  gflops: number;
+  gb_per_s: number;
+  arithmetic: string;
+  memory: string;
+  spread: number;
 }
 
 /** A device buffer and its life in microseconds since the trace began (None: outlived the trace). `name`: what the user's Python calls what lies in it, "" for nothing. `maker`: the first kernel that wrote it here. */
@@ -369,11 +386,14 @@ export interface FusedKernel {
   high_us: number | null;
 }
 
-/** An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same made up inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding. */
+/** An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same made up inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding. `magnitude`: of the largest finite element; `tolerance`: what `same` allows, relative to the elements (0: none). */
 export interface OutputCheck {
   node: number;
   difference: number;
   same: boolean;
+  dtype: string;
+  magnitude: number;
+  tolerance: number;
 }
 
 /** A schedule as it is in a branch. `stage`: the captured one; `cut`, `join`: the LazyBuffers that get memory, and those that are fused, because the reader wants it. `decisions`: the scheduler's last word on each LazyBuffer. `total_bytes`, `peak_bytes`: what the intermediates take, each by itself, and where they share memory. `times_us`: of all kernels, one run after another; `base_times_us`: those of the schedule as captured, run in turns with these. `verdict`: what these two say of each other: "faster" | "slower" | "noise" | "unknown". `outputs`: what came of comparing the values. */
@@ -511,6 +531,7 @@ export interface Trace {
   laws: OptLaw[];
   branches: Branch[];
   ceilings: Ceiling[];
+  roofs: Roof[];
   recordings: Recording[];
   checks: FiringCheck[];
 }
@@ -575,7 +596,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     rule: [{"either": [{"index": "rules", "before": false}, "null"]}],
     before: [{"index": "nodes", "before": false}],
     after: [{"index": "nodes", "before": false}],
-    at_us: ["float"],
+    at_us: [{"least": -1000000000000000, "most": 1000000000000000, "of": "float"}],
   },
   Compared: {
     what: ["str"],
@@ -619,12 +640,12 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
   },
   Candidate: {
     opts: [{"many": "str"}],
-    best_us: [{"either": ["float", "null"]}],
+    best_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}],
     note: ["str", ""],
   },
   Search: {
-    before_us: [{"either": ["float", "null"]}],
-    after_us: [{"either": ["float", "null"]}],
+    before_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}],
+    after_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}],
     tried: [{"least": 0, "of": "int"}],
     reason: ["str"],
   },
@@ -635,8 +656,8 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     kernel: [{"either": [{"index": "kernels", "before": false}, "null"]}],
     before: [{"many": {"index": "nodes", "before": false}}],
     after: [{"many": {"index": "nodes", "before": false}}],
-    started_us: ["float"],
-    elapsed_us: ["float"],
+    started_us: [{"least": -1000000000000000, "most": 1000000000000000, "of": "float"}],
+    elapsed_us: [{"least": -1000000000000000, "most": 1000000000000000, "of": "float"}],
     steps: [{"many": {"row": "Step"}}],
     decisions: [{"many": {"row": "Decision"}}],
     opts: [{"many": {"row": "OptStep"}}],
@@ -675,7 +696,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     axes: [{"many": {"each": ["str", "str", {"either": ["int", "str"]}]}}],
     flops: [{"least": 0, "of": "int"}],
     bytes_moved: [{"least": 0, "of": "int"}],
-    compile_us: [{"least": 0, "of": "float"}],
+    compile_us: [{"least": 0, "most": 1000000000000000, "of": "float"}],
     cached: ["bool"],
     same_as: [{"either": [{"index": "kernels", "before": true}, "null"]}],
     calls: [{"many": "str"}, []],
@@ -683,21 +704,36 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     code_bytes: [{"least": 0, "of": "int"}, 0],
     not_run: ["str", ""],
     nest: [{"many": {"row": "NestLine"}}, []],
+    bytes_written: [{"least": 0, "of": "int"}, 0],
+    arithmetic: [{"many": "str"}, []],
   },
   Run: {
     id: [{"id": true}],
     kernel: [{"index": "kernels", "before": false}],
-    times_us: [{"many": {"least": 0, "of": "float"}}],
-    median_us: [{"least": 0, "of": "float"}],
-    low_us: [{"least": 0, "of": "float"}],
-    high_us: [{"least": 0, "of": "float"}],
-    started_us: ["float", 0.0],
+    times_us: [{"many": {"least": 0, "most": 1000000000000000, "of": "float"}}],
+    median_us: [{"least": 0, "most": 1000000000000000, "of": "float"}],
+    low_us: [{"least": 0, "most": 1000000000000000, "of": "float"}],
+    high_us: [{"least": 0, "most": 1000000000000000, "of": "float"}],
+    started_us: [{"least": -1000000000000000, "most": 1000000000000000, "of": "float"}, 0.0],
+    first_us: [{"least": 0, "most": 1000000000000000, "of": "float"}, 0.0],
+    warm: ["bool", false],
   },
   Ceiling: {
     name: ["str"],
-    kind: [{"words": ["arithmetic", "memory"]}],
-    rate: [{"least": 0, "of": "float"}],
+    kind: [{"words": ["arithmetic", "memory", "clock", "launch"]}],
+    rate: [{"least": 0, "most": 1000000000000000, "of": "float"}],
     holds: [{"least": 0, "of": "int"}, 0],
+    what: ["str", ""],
+    threads: [{"least": 0, "of": "int"}, 0],
+    samples: [{"many": {"least": 0, "most": 1000000000000000, "of": "float"}}, []],
+  },
+  Roof: {
+    kernel: [{"index": "kernels", "before": false}],
+    gflops: [{"least": 0, "most": 1000000000000000, "of": "float"}],
+    gb_per_s: [{"least": 0, "most": 1000000000000000, "of": "float"}],
+    arithmetic: ["str"],
+    memory: ["str"],
+    spread: ["float", 0.0],
   },
   BufferInfo: {
     id: [{"id": true}],
@@ -705,8 +741,8 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     dtype: ["str"],
     size: [{"least": 0, "of": "int"}],
     bytes: [{"least": 0, "of": "int"}],
-    allocated_us: [{"either": ["float", "null"]}],
-    freed_us: [{"either": ["float", "null"]}],
+    allocated_us: [{"either": [{"least": -1000000000000000, "most": 1000000000000000, "of": "float"}, "null"]}],
+    freed_us: [{"either": [{"least": -1000000000000000, "most": 1000000000000000, "of": "float"}, "null"]}],
     name: ["str", ""],
     maker: [{"either": [{"index": "kernels", "before": false}, "null"]}, null],
   },
@@ -730,7 +766,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     stride: [{"either": ["int", "null"]}],
   },
   NestLine: {
-    depth: [{"least": 0, "of": "int"}],
+    depth: [{"least": 0, "most": 1000, "of": "int"}],
     text: ["str"],
     axis: [{"either": [{"least": 0, "of": "int"}, "null"]}, null],
     kind: ["str", ""],
@@ -752,7 +788,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
   },
   StageTime: {
     name: ["str"],
-    elapsed_us: [{"least": 0, "of": "float"}],
+    elapsed_us: [{"least": 0, "most": 1000000000000000, "of": "float"}],
     steps: [{"least": 0, "of": "int"}],
   },
   KernelVariant: {
@@ -766,16 +802,16 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     offers: [{"many": {"row": "OptOffer"}}, []],
     listings: [{"many": {"row": "Listing"}}, []],
     stages: [{"many": {"row": "StageTime"}}, []],
-    times_us: [{"many": {"least": 0, "of": "float"}}, []],
-    median_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
-    low_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
-    high_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    times_us: [{"many": {"least": 0, "most": 1000000000000000, "of": "float"}}, []],
+    median_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    low_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    high_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
     flops: [{"least": 0, "of": "int"}, 0],
     bytes_moved: [{"least": 0, "of": "int"}, 0],
     bytes_loaded: [{"least": 0, "of": "int"}, 0],
-    compile_us: [{"least": 0, "of": "float"}, 0.0],
+    compile_us: [{"least": 0, "most": 1000000000000000, "of": "float"}, 0.0],
     caches: [{"many": {"each": ["str", {"least": 0, "of": "int"}]}}, []],
-    was_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    was_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
     note: ["str", ""],
     uops: [{"least": 0, "of": "int"}, 0],
   },
@@ -812,14 +848,17 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     reads: [{"many": {"index": "nodes", "before": false}}],
     flops: [{"least": 0, "of": "int"}],
     bytes_moved: [{"least": 0, "of": "int"}],
-    median_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
-    low_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
-    high_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    median_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    low_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    high_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
   },
   OutputCheck: {
     node: [{"index": "nodes", "before": false}],
     difference: [{"least": 0, "of": "float"}],
     same: ["bool"],
+    dtype: ["str", ""],
+    magnitude: [{"least": 0, "most": 1000000000000000, "of": "float"}, 0.0],
+    tolerance: [{"least": 0, "most": 1000000000000000, "of": "float"}, 0.0],
   },
   ScheduleVariant: {
     stage: [{"index": "stages", "before": false}],
@@ -829,14 +868,14 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     decisions: [{"many": {"row": "Decision"}}],
     total_bytes: [{"least": 0, "of": "int"}],
     peak_bytes: [{"least": 0, "of": "int"}],
-    times_us: [{"many": {"least": 0, "of": "float"}}, []],
-    base_times_us: [{"many": {"least": 0, "of": "float"}}, []],
-    median_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
-    low_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
-    high_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
-    base_median_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
-    base_low_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
-    base_high_us: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
+    times_us: [{"many": {"least": 0, "most": 1000000000000000, "of": "float"}}, []],
+    base_times_us: [{"many": {"least": 0, "most": 1000000000000000, "of": "float"}}, []],
+    median_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    low_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    high_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    base_median_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    base_low_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    base_high_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
     verdict: [{"words": ["faster", "slower", "noise", "unknown"]}, "unknown"],
     outputs: [{"many": {"row": "OutputCheck"}}, []],
   },
@@ -866,7 +905,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     differing: [{"least": 0, "of": "int"}, 0],
     largest_error: [{"either": ["float", "null"]}, null],
     first: [{"either": [{"row": "Difference"}, "null"]}, null],
-    before_us: [{"many": {"least": 0, "of": "float"}}, []],
+    before_us: [{"many": {"least": 0, "most": 1000000000000000, "of": "float"}}, []],
     unprotected: [{"many": "str"}, []],
   },
   Branch: {
@@ -935,6 +974,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     laws: [{"many": {"row": "OptLaw"}}, []],
     branches: [{"many": {"row": "Branch"}}, []],
     ceilings: [{"many": {"row": "Ceiling"}}, []],
+    roofs: [{"many": {"row": "Roof"}}, []],
     recordings: [{"many": {"row": "Recording"}}, []],
     checks: [{"many": {"row": "FiringCheck"}}, []],
   },

@@ -1,5 +1,5 @@
 // A trace by module: the user's objects (`model`, its `layers[0]`, …) as a tree, with the time and memory of each. The
-// same figures as tinyexplore/explore/modules.py.
+// same figures as tinyexplore/explore/tracefile/modules.py.
 
 import type { KernelInfo, Node, Trace } from "./model";
 
@@ -67,8 +67,16 @@ export function modules(trace: Trace): Module {
 }
 
 /** A module of its own part and those of its children. */
-function whole(scope: number | null, name: string, kind: string, own: Sum | undefined, parameters: number, children: Module[]): Module {
-  const add = (of: (module: Module) => number, start: number): number => children.reduce((sum, child) => sum + of(child), start);
+function whole(
+  scope: number | null,
+  name: string,
+  kind: string,
+  own: Sum | undefined,
+  parameters: number,
+  children: Module[],
+): Module {
+  const add = (of: (module: Module) => number, start: number): number =>
+    children.reduce((sum, child) => sum + of(child), start);
   const join = (of: (module: Module) => number[], start: Iterable<number>): number[] => {
     return [...new Set([...start, ...children.flatMap(of)])].sort((a, b) => a - b);
   };
@@ -87,7 +95,10 @@ function whole(scope: number | null, name: string, kind: string, own: Sum | unde
 }
 
 /** The parts that modules have of a kernel, by the elements that each computes; they add up to 1. */
-function sharesOf(trace: Trace, { nodes, roots }: KernelInfo): { scope: number | null; backward: boolean; share: number }[] {
+function sharesOf(
+  trace: Trace,
+  { nodes, roots }: KernelInfo,
+): { scope: number | null; backward: boolean; share: number }[] {
   const work = new Map<string, { scope: number | null; backward: boolean; share: number }>();
   const enter = ({ scope, backward }: Node, amount: number): void => {
     const key = `${scope} ${backward}`;

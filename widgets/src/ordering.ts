@@ -1,5 +1,5 @@
 // The order of the vertices in each rank: barycentre sweeps and swaps of neighbours against crossings.
-// The same as tinyexplore/explore/pictures/ordering.py.
+// The same as tinyexplore/explore/tracefile/pictures/ordering.py.
 
 import { at, emptyLists, NODE_GAP, widthOf, type Layers } from "./layers";
 

@@ -9,9 +9,20 @@ import { TimingView } from "./views/timing";
 const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   rewrites: StepperView,
   kernels: { chunk: "kernels" },
-  tuner: { chunk: "tuner", without: "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can (view.tuner, view.apply)." },
-  rules: { chunk: "tuner", without: "No rule was tried on this trace, and rules are Python: a notebook fires them (view.playground)." },
-  fusion: { chunk: "fusion", without: "Nothing was cut or joined in this trace, and a page cannot schedule: a notebook can (view.fusion.cut, view.fusion.join)." },
+  tuner: {
+    chunk: "tuner",
+    without:
+      "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can (view.tuner, view.apply).",
+  },
+  rules: {
+    chunk: "tuner",
+    without: "No rule was tried on this trace, and rules are Python: a notebook fires them (view.playground).",
+  },
+  fusion: {
+    chunk: "fusion",
+    without:
+      "Nothing was cut or joined in this trace, and a page cannot schedule: a notebook can (view.fusion.cut, view.fusion.join).",
+  },
   modules: { chunk: "modules" },
   timing: TimingView,
   roofline: { chunk: "charts" },
@@ -20,27 +31,51 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   throughput: {
     chunk: "throughput",
     asks: ({ cursor, throughputs }) =>
-      Object.keys(throughputs).length > 0 ? null : ["What bounds a loop is asked of llvm-mca. In a notebook this panel does; what was asked there before goes with its pages: ", `view.throughput(${cursor.kernel ?? 0})`],
+      Object.keys(throughputs).length > 0
+        ? null
+        : [
+            "What bounds a loop is asked of llvm-mca. In a notebook this panel does; what was asked there before goes with its pages: ",
+            `view.kernels[${cursor.kernel ?? 0}].throughput()`,
+          ],
   },
   rosetta: {
     chunk: "rosetta",
     asks: ({ cursor, rosettas }) =>
-      Object.keys(rosettas).length > 0 ? null : ["Python writes a kernel in other languages. In a notebook this panel asks it; for a page: ", `view.rosetta(${cursor.kernel ?? 0}) before, or view.to_html(path, rosetta=True)`],
+      Object.keys(rosettas).length > 0
+        ? null
+        : [
+            "Python writes a kernel in other languages. In a notebook this panel asks it; for a page: ",
+            `view.kernels[${cursor.kernel ?? 0}].translate() before, or view.to_html(path, rosetta=True)`,
+          ],
   },
   biography: { chunk: "why" },
   why: { chunk: "why" },
   debugger: {
     chunk: "byhand",
-    asks: ({ index }) => (index.trace.recordings.length > 0 ? null : ["Stepping takes Python. In a notebook this panel asks it; in a page, keep the first steps: ", "view.to_html(path, iterations=2000)"]),
+    asks: ({ index }) =>
+      index.trace.recordings.length > 0
+        ? null
+        : [
+            "Stepping takes Python. In a notebook this panel asks it; in a page, keep the first steps: ",
+            "view.to_html(path, iterations=2000)",
+          ],
   },
   caches: {
     chunk: "byhand",
     asks: ({ cursor, caches }) =>
-      Object.keys(caches).length > 0 ? null : ["The caches are modelled by Python. In a notebook this panel asks it; what was asked there before goes with its pages: ", `view.caches(${cursor.kernel ?? 0})`],
+      Object.keys(caches).length > 0
+        ? null
+        : [
+            "The caches are modelled by Python. In a notebook this panel asks it; what was asked there before goes with its pages: ",
+            `view.kernels[${cursor.kernel ?? 0}].caches()`,
+          ],
   },
   warps: {
     chunk: "warps",
-    asks: ({ gpus }) => (Object.keys(gpus).length > 0 ? null : ["No kernel of this trace is a GPU's. One that is, from any machine: ", 'explore(f, target="sm_80")']),
+    asks: ({ gpus }) =>
+      Object.keys(gpus).length > 0
+        ? null
+        : ["No kernel of this trace is a GPU's. One that is, from any machine: ", 'explore(f, target="sm_80")'],
   },
   shape: { chunk: "shape", without: "No node of this trace shows memory otherwise than as it lies." },
   glossary: { chunk: "glossary" },
@@ -49,7 +84,8 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
 /** The view of a panel; `isOpen` tells whether the reader looks at it, by default always: a widget of its own. */
 export function makePanel(store: Store, panel: Panel, isOpen?: () => boolean): View {
   const source = SOURCES[panel];
-  if (typeof source !== "function") return new Later(store, panel, source, isOpen ?? (() => true), isOpen === undefined);
+  if (typeof source !== "function")
+    return new Later(store, panel, source, isOpen ?? (() => true), isOpen === undefined);
   return isOpen === undefined ? new source(store) : new WhenOpened(() => new source(store), isOpen);
 }
 

@@ -7,7 +7,20 @@ import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
 import { StepperView } from "./views/stepper";
 
-export type Kind = "graph" | "stepper" | "code" | "kernels" | "modules" | "timing" | "roofline" | "timeline" | "memory" | "tuner" | "rules" | "fusion" | "shape";
+export type Kind =
+  | "graph"
+  | "stepper"
+  | "code"
+  | "kernels"
+  | "modules"
+  | "timing"
+  | "roofline"
+  | "timeline"
+  | "memory"
+  | "tuner"
+  | "rules"
+  | "fusion"
+  | "shape";
 
 /** How a part is drawn; `pane`: the only pane of the code; `look`: "lazy" for a graph coloured by role, without frames. */
 export interface Look {
@@ -17,7 +30,12 @@ export interface Look {
 }
 
 /** Draws one view into `element`. Returns how to take it away. */
-export function mountPart(element: HTMLElement, store: Store, kind: Kind, { height, pane = "", look = "" }: Look): () => void {
+export function mountPart(
+  element: HTMLElement,
+  store: Store,
+  kind: Kind,
+  { height, pane = "", look = "" }: Look,
+): () => void {
   const { title } = store.index.trace;
   const { root, release } = makeRoot(`${kind} of ${title}`, height, "auto");
   root.classList.add("part", `part-${kind}`);

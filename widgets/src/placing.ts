@@ -1,5 +1,5 @@
 // Where the vertices of a layered graph stand: x by sweeps of isotonic regression, y by rank, parts side by side.
-// The same as tinyexplore/explore/pictures/placing.py.
+// The same as tinyexplore/explore/tracefile/pictures/placing.py.
 
 import { at, NODE_GAP, widthOf, type Layers, type Point } from "./layers";
 

@@ -39,7 +39,8 @@ export class TraceIndex {
     for (const kernel of trace.kernels) for (const node of kernel.roots) this.kernelOf.set(node, kernel.id);
     this.firstKernelOf = new Map();
     for (const kernel of trace.kernels) {
-      for (const node of [...kernel.nodes, ...kernel.roots]) if (!this.firstKernelOf.has(node)) this.firstKernelOf.set(node, kernel.id);
+      for (const node of [...kernel.nodes, ...kernel.roots])
+        if (!this.firstKernelOf.has(node)) this.firstKernelOf.set(node, kernel.id);
     }
     this.decisionOf = new Map();
     for (const stage of trace.stages) for (const word of stage.decisions) this.decisionOf.set(word.node, word);
@@ -170,12 +171,14 @@ export class TraceIndex {
     const past = this.ancestors([id], kernel);
     past.add(id);
     const madePart = (stage: Stage, firing: Step): boolean =>
-      past.has(firing.before) && this.forward[firing.before].some((link) => link.stage === stage.id && past.has(link.dst));
+      past.has(firing.before) &&
+      this.forward[firing.before].some((link) => link.stage === stage.id && past.has(link.dst));
     const found: Firing[] = [];
     for (const stage of this.trace.stages) {
       if (kernel !== null && stage.kernel !== null && stage.kernel !== kernel) continue;
       stage.steps.forEach((firing, k) => {
-        if ((firing.rule !== null || stage.transform !== null) && (past.has(firing.after) || madePart(stage, firing))) found.push({ stage, step: k + 1, firing });
+        if ((firing.rule !== null || stage.transform !== null) && (past.has(firing.after) || madePart(stage, firing)))
+          found.push({ stage, step: k + 1, firing });
       });
     }
     return found;

@@ -1,5 +1,5 @@
 // The debugger without Python: the steps that a trace has recorded, walked forwards and backwards in the page. It answers
-// what `debugger_data` in tinyexplore/explore/byhand/answers.py answers.
+// what `debugger_data` in tinyexplore/explore/analysis/byhand/answers.py answers.
 
 import { count } from "./format";
 import type { RecordedBuffer, RecordedStep, Recording } from "./model";
@@ -78,7 +78,12 @@ export class RecordedRun {
   private go(position: number, reason: string): void {
     const { steps, ended } = this.recording;
     this.position = Math.max(0, Math.min(position, steps.length));
-    this.reason = position <= steps.length ? reason : ended ? "at the end" : `the recording ends here, after ${count(steps.length, "step")}`;
+    this.reason =
+      position <= steps.length
+        ? reason
+        : ended
+          ? "at the end"
+          : `the recording ends here, after ${count(steps.length, "step")}`;
   }
 
   /** Forwards to the first step for which `test` holds. */
@@ -97,11 +102,16 @@ export class RecordedRun {
 
   private condition(text: string): (step: RecordedStep, at: number) => boolean {
     const wanted = text.trim();
-    if (wanted === "nan" || wanted === "inf") return ({ value }) => value.some((lane) => (wanted === "nan" ? lane === "nan" : lane === "inf" || lane === "-inf"));
+    if (wanted === "nan" || wanted === "inf")
+      return ({ value }) =>
+        value.some((lane) => (wanted === "nan" ? lane === "nan" : lane === "inf" || lane === "-inf"));
     const access = /^(?:(load|store)\s+)?([^\s[]+)\[(\d+)\]$/.exec(wanted);
     if (access !== null) {
       const [, kind, buffer, element] = access;
-      return (step) => step.buffer === buffer && step.index.includes(Number(element)) && (kind === undefined || (kind === "store") === step.stored);
+      return (step) =>
+        step.buffer === buffer &&
+        step.index.includes(Number(element)) &&
+        (kind === undefined || (kind === "store") === step.stored);
     }
     const comparison = /^(\S+?)\s*(==|!=|<=|>=|<|>)\s*(-?[\w.+-]+)$/.exec(wanted);
     const slot = comparison === null ? undefined : this.slotOf(comparison[1]);
@@ -125,7 +135,8 @@ export class RecordedRun {
     const { loops, steps } = this.recording;
     const wanted = Object.entries(counters).map(([name, value]) => {
       const loop = loops.find((one) => one.name === name);
-      if (loop === undefined) throw new Error(`no loop ${name}; there are ${loops.map((one) => one.name).join(", ") || "none"}`);
+      if (loop === undefined)
+        throw new Error(`no loop ${name}; there are ${loops.map((one) => one.name).join(", ") || "none"}`);
       return { begin: loop.begin, value };
     });
     const now = new Map<number, number>();
@@ -135,7 +146,8 @@ export class RecordedRun {
       const { slot, value } = steps[at];
       if (!loops.some(({ begin }) => begin === slot)) continue;
       now.set(slot, Number(value[0]));
-      if (slot === innermost && wanted.every(({ begin, value: count }) => now.get(begin) === count)) return this.go(at + 1, text.join(", "));
+      if (slot === innermost && wanted.every(({ begin, value: count }) => now.get(begin) === count))
+        return this.go(at + 1, text.join(", "));
     }
     throw new Error(`${text.join(", ")} is not among the ${count(steps.length, "step")} that were recorded`);
   }
@@ -156,7 +168,10 @@ export class RecordedRun {
       note,
       listing,
       lanes: this.lanes,
-      nest: loops.map((loop) => [loop.name, loops.filter(({ begin, end }) => begin < loop.begin && loop.end < end).map((outer) => outer.name)]),
+      nest: loops.map((loop) => [
+        loop.name,
+        loops.filter(({ begin, end }) => begin < loop.begin && loop.end < end).map((outer) => outer.name),
+      ]),
       values: [...values].sort(([a], [b]) => a - b).map(([at, value]) => [at, valueText(value, lane)]),
       tensors: buffers.map((buffer) => tensor(buffer, done, lane)),
       position: this.position,
@@ -164,7 +179,10 @@ export class RecordedRun {
       ended: ended && this.position === steps.length,
       reason: this.reason,
       loops: around.map((loop) => [loop.name, counterOf(values, loop.begin) ?? 0]),
-      accesses: last === undefined || last.buffer === "" ? [] : [[last.buffer, last.stored, last.index, valueText(last.value, null)]],
+      accesses:
+        last === undefined || last.buffer === ""
+          ? []
+          : [[last.buffer, last.stored, last.index, valueText(last.value, null)]],
     };
   }
 }
@@ -191,8 +209,13 @@ function tensor({ name, size, width, cells }: RecordedBuffer, done: RecordedStep
   const touched = !isHere ? [] : lane === null || lane >= last.index.length ? last.index : [last.index[lane]];
   const rows = Math.max(1, Math.floor(CELLS / width));
   const latest = isHere ? last.index.find((place) => place !== null) : recent[0];
-  const first = Math.max(0, Math.min(Math.floor((latest ?? 0) / width) - Math.floor(rows / 2), Math.ceil(size / width) - rows)) * width;
-  const shown = Array.from({ length: Math.max(0, Math.min(rows * width, size - first)) }, (_, i) => now.get(first + i) ?? cells[first + i] ?? "…");
+  const first =
+    Math.max(0, Math.min(Math.floor((latest ?? 0) / width) - Math.floor(rows / 2), Math.ceil(size / width) - rows)) *
+    width;
+  const shown = Array.from(
+    { length: Math.max(0, Math.min(rows * width, size - first)) },
+    (_, i) => now.get(first + i) ?? cells[first + i] ?? "…",
+  );
   return {
     name,
     size,

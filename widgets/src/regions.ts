@@ -15,7 +15,10 @@ export interface Contracted {
 
 /** The LazyBuffer graph with its regions contracted, except those that hold a node of `open`. */
 export function contract(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
-  return untangled(graph, components(graph, keysOf(index, graph)).filter((region) => region.length >= SMALLEST && !isOpen(region, open)));
+  return untangled(
+    graph,
+    components(graph, keysOf(index, graph)).filter((region) => region.length >= SMALLEST && !isOpen(region, open)),
+  );
 }
 
 /** The LazyBuffer graph with a box for each kernel, except those that hold a node of `open`. */
@@ -25,7 +28,10 @@ export function contractKernels(index: TraceIndex, graph: ShownGraph, open: Set<
     const kernel = index.firstKernelOf.get(node);
     if (kernel !== undefined) groups.set(kernel, [...(groups.get(kernel) ?? []), id]);
   }
-  return untangled(graph, [...groups.values()].filter((region) => region.length > 1 && !isOpen(region, open)));
+  return untangled(
+    graph,
+    [...groups.values()].filter((region) => region.length > 1 && !isOpen(region, open)),
+  );
 }
 
 function isOpen(region: number[], open: Set<number>): boolean {
@@ -44,7 +50,8 @@ export function contractTwins(index: TraceIndex, graph: ShownGraph, open: Set<nu
     const parts = (isAddress ? src.slice(0, 1) : src).map((source) => shape.get(source) ?? -1);
     const isConst = group === "const";
     const own = group === "buffer" || group === "loop" ? arg : isConst ? "" : op === "REDUCE" ? arg : "";
-    const start = op === "DEFINE_ACC" ? src.map((source) => index.node(graph.nodes.get(source)!.node).detail).join() : "";
+    const start =
+      op === "DEFINE_ACC" ? src.map((source) => index.node(graph.nodes.get(source)!.node).detail).join() : "";
     const key = isConst ? "const" : [op, isAddress ? "" : dtype, own, start, parts.join()].join("|");
     if (!names.has(key)) names.set(key, names.size);
     const name = names.get(key)!;
@@ -56,7 +63,10 @@ export function contractTwins(index: TraceIndex, graph: ShownGraph, open: Set<nu
     if (list === undefined) alike.set(name, [id]);
     else list.push(id);
   }
-  return untangled(graph, [...alike.values()].filter((twins) => twins.length >= FEWEST_TWINS));
+  return untangled(
+    graph,
+    [...alike.values()].filter((twins) => twins.length >= FEWEST_TWINS),
+  );
 }
 
 /** The quotient by the regions, without those that would make a cycle. */
@@ -124,7 +134,9 @@ function quotient(graph: ShownGraph, regions: number[][]): Contracted {
   const boxed = (id: number): number => box.get(id) ?? id;
   const sourcesOf = (inside: number[], own: number): number[] => {
     const lists = inside.map((member) => graph.nodes.get(member)!.src.map(boxed));
-    const isSame = lists.every((list) => list.length === lists[0].length && list.every((src, i) => src === lists[0][i]));
+    const isSame = lists.every(
+      (list) => list.length === lists[0].length && list.every((src, i) => src === lists[0][i]),
+    );
     return isSame ? lists[0] : [...new Set(lists.flat())].filter((source) => source !== own);
   };
   const nodes: ShownGraph["nodes"] = new Map();

@@ -1,5 +1,5 @@
 // The intermediate graphs of a rewrite stage, replayed from its steps. The same algorithm as
-// tinyexplore/explore/replay.py; both are checked on the fixtures in tests/replay.
+// tinyexplore/explore/tracefile/replay.py; both are checked on the fixtures in tests/replay.
 
 import { count } from "./format";
 
@@ -278,7 +278,11 @@ class Shown {
     for (const user of [...readers]) {
       users.add(user);
       const src = this.src.get(user);
-      if (src !== undefined) this.src.set(user, src.map((source) => (source === before ? after : source)));
+      if (src !== undefined)
+        this.src.set(
+          user,
+          src.map((source) => (source === before ? after : source)),
+        );
     }
     this.users.set(before, new Set());
     const unread = [before];

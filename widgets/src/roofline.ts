@@ -1,24 +1,33 @@
-// The roofline of a trace: a point for each kernel that was timed, under what the machine does at best. The same
-// figures as tinyexplore/explore/pictures/rooflines.py.
+// The roofline of a trace: a point for each kernel that was timed, under the roof of its machine. The same
+// figures as tinyexplore/explore/tracefile/pictures/rooflines.py.
 
 import { count, figures } from "./format";
-import type { Ceiling, KernelInfo, Trace } from "./model";
+import type { KernelInfo, Roof, Trace } from "./model";
 
 export interface Point {
   kernel: number;
   /** Operations for each byte that it reads or writes. */
   intensity: number;
   gflops: number;
-  /** GFLOP/s that the ceilings leave it, and which kind of them that is. */
-  attainable: number;
-  limit: "memory" | "arithmetic";
+  /** GFLOP/s that its roof leaves it, null without a roof; which ceiling that is, and its name. */
+  attainable: number | null;
+  limit: "memory" | "arithmetic" | "";
+  ceiling: string;
   us: number;
+}
+
+/** A ceiling that is drawn: GFLOP/s or GB/s. */
+export interface Line {
+  name: string;
+  kind: "memory" | "arithmetic";
+  rate: number;
 }
 
 export interface Roofline {
   points: Point[];
-  ceilings: readonly Ceiling[];
-  /** Whether the ceilings are the machine's; else they are the best that kernels of this trace do. */
+  /** The ceilings of the kernels' roofs, each once. */
+  lines: Line[];
+  /** Whether the trace has ceilings. */
   measured: boolean;
   /** Timed kernels that do no floating-point arithmetic. */
   idle: number[];
@@ -27,43 +36,57 @@ export interface Roofline {
 export function roofline(trace: Trace): Roofline {
   const times = new Map(trace.runs.filter((run) => run.median_us > 0).map((run) => [run.kernel, run.median_us]));
   const timed = trace.kernels.filter(({ id }) => times.has(id));
-  const measured = trace.ceilings.length > 0;
-  const ceilings = measured ? trace.ceilings : bestOf(timed, times);
-  const peak = Math.max(...ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate));
+  const roofs = new Map(trace.roofs.map((roof) => [roof.kernel, roof]));
   const isPlaced = ({ flops, bytes_moved: moved }: KernelInfo): boolean => flops > 0 && moved > 0;
   const points = timed.filter(isPlaced).map(({ id, flops, bytes_moved: moved }): Point => {
     const us = times.get(id)!;
-    const byMemory = bandwidth(ceilings, moved) * (flops / moved);
-    const isMemory = byMemory < peak * (1 - 1e-9); // where both are the same kernel's, rounding must not choose
-    return { kernel: id, intensity: flops / moved, gflops: flops / us / 1e3, attainable: isMemory ? byMemory : peak, limit: isMemory ? "memory" : "arithmetic", us };
+    return {
+      kernel: id,
+      intensity: flops / moved,
+      gflops: flops / us / 1e3,
+      ...limitOf(roofs.get(id), flops / moved),
+      us,
+    };
   });
-  return { points, ceilings, measured, idle: timed.filter((kernel) => !isPlaced(kernel)).map(({ id }) => id) };
+  const lines = linesOf(points.flatMap(({ kernel }) => roofs.get(kernel) ?? []));
+  return {
+    points,
+    lines,
+    measured: trace.ceilings.length > 0,
+    idle: timed.filter((kernel) => !isPlaced(kernel)).map(({ id }) => id),
+  };
 }
 
-function bestOf(timed: readonly KernelInfo[], times: Map<number, number>): Ceiling[] {
-  const most = (rate: (kernel: KernelInfo) => number): number => Math.max(0, ...timed.map((kernel) => rate(kernel) / times.get(kernel.id)! / 1e3));
-  const found: Ceiling[] = [
-    { name: "most arithmetic here", kind: "arithmetic", rate: most(({ flops }) => flops), holds: 0 },
-    { name: "most bytes here", kind: "memory", rate: most(({ bytes_moved: moved }) => moved), holds: 0 },
-  ];
-  return found.filter(({ rate }) => rate > 0);
+/** The ceilings of `roofs`, each once with its highest rate. */
+export function linesOf(roofs: readonly Roof[]): Line[] {
+  const found = new Map<string, Line>();
+  const add = (name: string, kind: Line["kind"], rate: number): void => {
+    const key = `${kind} ${name}`;
+    if (rate > (found.get(key)?.rate ?? 0)) found.set(key, { name, kind, rate });
+  };
+  for (const { arithmetic, gflops } of roofs) add(arithmetic, "arithmetic", gflops);
+  for (const { memory, gb_per_s } of roofs) add(memory, "memory", gb_per_s);
+  return [...found.values()];
 }
 
-/** Of the nearest memory that so many bytes fit into. */
-function bandwidth(ceilings: readonly Ceiling[], bytes: number): number {
-  const fitting = ceilings.filter(({ kind, holds }) => kind === "memory" && (holds === 0 || bytes <= holds));
-  return fitting.length === 0 ? Infinity : Math.max(...fitting.map(({ rate }) => rate));
+function limitOf(roof: Roof | undefined, intensity: number): Pick<Point, "attainable" | "limit" | "ceiling"> {
+  if (roof === undefined) return { attainable: null, limit: "", ceiling: "" };
+  const byMemory = roof.gb_per_s * intensity;
+  if (byMemory > 0 && (byMemory < roof.gflops || roof.gflops === 0))
+    return { attainable: byMemory, limit: "memory", ceiling: roof.memory };
+  return { attainable: roof.gflops || null, limit: "arithmetic", ceiling: roof.arithmetic };
 }
 
-/** "kernel 3 · r_64_32: 12.3 GFLOP/s at 0.25 FLOP/B, 45.0 % of what memory allows". */
-export function pointWords(trace: Trace, { kernel, gflops, intensity, attainable, limit }: Point): string {
-  const whose = trace.ceilings.length > 0 ? `what ${limit} allows` : `the best here, by ${limit}`;
-  const rate = `${figures(gflops)} GFLOP/s at ${figures(intensity)} FLOP/B`;
-  return `kernel ${kernel} · ${trace.kernels[kernel].name}: ${rate}, ${figures(100 * (gflops / attainable))} % of ${whose}`;
+/** "kernel 3 · r_64_32: 12.3 GFLOP/s at 0.25 FLOP/B, 45.0 % of L2 bandwidth". */
+export function pointWords(trace: Trace, { kernel, gflops, intensity, attainable, limit, ceiling }: Point): string {
+  const text = `kernel ${kernel} · ${trace.kernels[kernel].name}: ${figures(gflops)} GFLOP/s at ${figures(intensity)} FLOP/B`;
+  return attainable === null
+    ? text
+    : `${text}, ${figures(100 * (gflops / attainable))} % of ${ceiling}${limit === "memory" ? " bandwidth" : ""}`;
 }
 
 export function noteWords({ measured, idle }: Roofline): string {
-  const whose = measured ? "ceilings measured on this machine" : "ceilings: the best of these kernels";
+  const whose = measured ? "ceilings measured on the machine of this trace" : "no ceilings are known for this trace";
   if (idle.length === 0) return whose;
   return `${whose} · ${count(idle.length, "kernel")} without floating-point arithmetic: ${idle.slice(0, 6).join(", ")}${idle.length > 6 ? ", …" : ""}`;
 }

@@ -12,7 +12,11 @@ import type { StoryView } from "./views/story";
 export type Theme = "light" | "dark" | "auto";
 
 /** An element in which views look right, and how to let go of it. */
-export function makeRoot(label: string, height: string | undefined, theme: Theme): { root: HTMLElement; release: () => void } {
+export function makeRoot(
+  label: string,
+  height: string | undefined,
+  theme: Theme,
+): { root: HTMLElement; release: () => void } {
   const root = h("div", {
     class: "tinyexplore",
     tabindex: 0,
@@ -55,12 +59,18 @@ export interface KeyTargets {
   goTo?: () => void;
 }
 
-export function onKey(event: KeyboardEvent, { store, graph, stepper, root, panels, story, fill, toggle, goTo }: KeyTargets): void {
+export function onKey(
+  event: KeyboardEvent,
+  { store, graph, stepper, root, panels, story, fill, toggle, goTo }: KeyTargets,
+): void {
   const target = event.composedPath()[0] as HTMLElement;
-  const typing = (target instanceof HTMLInputElement && !["checkbox", "range"].includes(target.type)) || target instanceof HTMLSelectElement;
+  const typing =
+    (target instanceof HTMLInputElement && !["checkbox", "range"].includes(target.type)) ||
+    target instanceof HTMLSelectElement;
   event.stopPropagation();
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  const pressed = (target instanceof HTMLButtonElement || target instanceof HTMLInputElement) && [" ", "Enter"].includes(event.key);
+  const pressed =
+    (target instanceof HTMLButtonElement || target instanceof HTMLInputElement) && [" ", "Enter"].includes(event.key);
   if (pressed) return;
   const walks: Record<string, "up" | "down" | "left" | "right"> = {
     ArrowUp: "up",

@@ -1,6 +1,7 @@
 // The search language of the graph: words, /regular expressions/ and field:value, all of which must hold.
 
 import type { Node } from "./model";
+import { withDigests } from "./digests";
 import { shapeText } from "./format";
 
 export type Matcher = (node: Node) => boolean;
@@ -22,14 +23,15 @@ function everything(node: Node): string {
   return `${node.name} ${node.label} ${node.op} ${node.detail} ${node.dtype} ${node.arg} ${shapeText(node.shape)}`;
 }
 
-/** The matcher of a query, or the reason why it is none. An empty query gives null. */
-export function parseQuery(query: string): Matcher | null | { error: string } {
+/** The matcher of a query on `nodes`, or the reason why it is none. An empty query gives null. */
+export function parseQuery(query: string, nodes: readonly Node[] = []): Matcher | null | { error: string } {
   const terms = query.trim().match(/(?:\w+:)?\/(?:[^/\\]|\\.)+\/|\S+/g);
   if (terms === null) return null;
   const tests: Matcher[] = [];
   for (const term of terms) {
     const field = /^(\w+):(.*)$/.exec(term);
     const known = field !== null && field[1] in FIELDS;
+    if (known && field[1] === "digest") withDigests(nodes);
     const read = known ? FIELDS[field[1]] : everything;
     const wanted = known ? field[2] : term;
     if (wanted === "") continue;

@@ -1,6 +1,6 @@
 // What the widgets of one explorer share: the trace, read once, and one store, bound to the traits of the explorer.
 
-import { type Channel, askOver } from "./asking";
+import { type Ask, type Channel, askOver } from "./asking";
 import { Chunks } from "./chunks";
 import { h } from "./dom";
 import { hearWorking, takeBranches } from "./engine";
@@ -38,13 +38,22 @@ export class Session {
     this.stops = [
       listen(model, "payload", () => {
         this.opened = this.open();
-        for (const redraw of [...this.redraws]) redraw();
+        this.redraw();
       }),
-      listen(model, "selected", () => void this.opened.then((store) => store.select(model.get("selected") as number[], true), quiet)),
+      listen(
+        model,
+        "selected",
+        () => void this.opened.then((store) => store.select(model.get("selected") as number[], true), quiet),
+      ),
       listen(model, "branches", () => void this.opened.then((store) => this.takeBranches(store), quiet)),
       listen(model, "is_live", () => void this.opened.then((store) => this.connect(store), quiet)),
+      listen(model, "answers", () => void this.opened.then((store) => this.hearAnswers(store), quiet)),
       listen(model, "working", () => void this.opened.then((store) => this.hear(store), quiet)),
-      listen(model, "cursor", () => void this.opened.then((store) => store.go(model.get("cursor") as Partial<Cursor>, true), quiet)),
+      listen(
+        model,
+        "cursor",
+        () => void this.opened.then((store) => store.go(model.get("cursor") as Partial<Cursor>, true), quiet),
+      ),
     ];
   }
 
@@ -60,8 +69,8 @@ export class Session {
     store.chunks = this.chunks;
     store.onSelect = (nodes) => save(model, { selected: nodes });
     store.onCursor = (cursor) => save(model, { cursor });
-    if (model.get("answers") === true) store.ask = askOver(model as unknown as Channel);
     await this.takeBranches(store);
+    store.ask = this.asking();
     this.connect(store);
     return store;
   }
@@ -79,6 +88,22 @@ export class Session {
     takeBranches(store.index, (await readJson(data)) as Recorded);
   }
 
+  /** The channel for questions; null while Python does not answer any. */
+  private asking(): Ask | null {
+    return this.model.get("answers") === true ? askOver(this.model as unknown as Channel) : null;
+  }
+
+  /** Draws every view again when Python begins, or ceases, to answer: a panel without a channel shows other text. */
+  private hearAnswers(store: Store): void {
+    if ((store.ask !== null) === (this.model.get("answers") === true)) return;
+    store.ask = this.asking();
+    this.redraw();
+  }
+
+  private redraw(): void {
+    for (const redraw of [...this.redraws]) redraw();
+  }
+
   /** Commands go to Python where it says that it answers: at once, or as soon as that is heard. */
   private connect(store: Store): void {
     const { model } = this;
@@ -92,7 +117,7 @@ export class Session {
 
   /** The whole explorer in `element`, until what is returned is called. */
   showExplorer(element: HTMLElement): () => void {
-    return this.show(element, (store) => {
+    return this.show(element, this.model, (store) => {
       const { model } = this;
       const handle: Handle = mountOn(element, store, {
         size: this.bytes.byteLength,
@@ -140,12 +165,16 @@ export class Session {
 
   /** One view in `element`, its traits (`selected`, `stage`, `step`) bound to what all share or to its own place. */
   showPart(element: HTMLElement, part: Model): () => void {
-    return this.show(element, (shared) => {
+    return this.show(element, part, (shared) => {
       const { look, ...pinned } = part.get("pinned") as Partial<Cursor> & { look?: string };
       const store = Object.keys(pinned).length === 0 ? shared : new PinnedStore(shared, pinned);
       const unbind = bindPart(part, store);
       const pane = (part.get("pane") as string | null) ?? "";
-      const unmount = mountPart(element, store, part.get("view") as Kind, { height: part.get("height") as string, pane, look });
+      const unmount = mountPart(element, store, part.get("view") as Kind, {
+        height: part.get("height") as string,
+        pane,
+        look,
+      });
       return () => {
         unbind();
         unmount();
@@ -154,7 +183,8 @@ export class Session {
     });
   }
 
-  private show(element: HTMLElement, draw: (store: Store) => () => void): () => void {
+  /** `model`: the widget's own; its height may change while it is shown. */
+  private show(element: HTMLElement, model: Model, draw: (store: Store) => () => void): () => void {
     let remove = (): void => undefined;
     let version = 0;
     const open = async (): Promise<void> => {
@@ -167,14 +197,17 @@ export class Session {
         element.replaceChildren();
         remove = draw(store);
       } catch (error) {
-        if (mine === version) element.replaceChildren(h("pre", { role: "alert" }, `The explorer cannot show this trace. ${String(error)}`));
+        if (mine === version)
+          element.replaceChildren(h("pre", { role: "alert" }, `The explorer cannot show this trace. ${String(error)}`));
       }
     };
     const redraw = (): void => void open();
     this.redraws.add(redraw);
+    const stop = listen(model, "height", redraw);
     redraw();
     return () => {
       version += 1;
+      stop();
       this.redraws.delete(redraw);
       remove();
     };
@@ -223,7 +256,9 @@ function bindPart(part: Model, store: Store): () => void {
 
 function bytesOf(value: Payload | null | undefined): Uint8Array {
   if (value === null || value === undefined) return new Uint8Array();
-  return value instanceof ArrayBuffer ? new Uint8Array(value) : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  return value instanceof ArrayBuffer
+    ? new Uint8Array(value)
+    : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }
 
 function listen(model: Model, trait: string, handler: () => void): () => void {
@@ -233,7 +268,9 @@ function listen(model: Model, trait: string, handler: () => void): () => void {
 
 /** Sets what is different, and sends it. */
 function save(model: Model, values: Record<string, unknown>): void {
-  const changed = Object.entries(values).filter(([name, value]) => JSON.stringify(model.get(name)) !== JSON.stringify(value));
+  const changed = Object.entries(values).filter(
+    ([name, value]) => JSON.stringify(model.get(name)) !== JSON.stringify(value),
+  );
   for (const [name, value] of changed) model.set(name, value);
   if (changed.length > 0) model.save_changes();
 }

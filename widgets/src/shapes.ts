@@ -1,4 +1,4 @@
-// Where the elements of a shape lie: the same as tinyexplore/explore/shapes/cells.py, held equal by tests/fixtures/shapes.
+// Where the elements of a shape lie: the same as tinyexplore/explore/analysis/shapes/cells.py, held equal by tests/fixtures/shapes.
 
 /** shape, strides, offset, mask (start and stop of each axis; null: everything is valid). */
 export type ViewData = [number[], number[], number, [number, number][] | null];
@@ -17,7 +17,7 @@ export interface ShapeStep {
   after: [string, string];
 }
 
-/** `shape_data` in tinyexplore/explore/shapes/of_trace.py. */
+/** `shape_data` in tinyexplore/explore/analysis/shapes/of_trace.py. */
 export interface ShapeData {
   name: string;
   size: number;

@@ -131,7 +131,10 @@ export class Graphs {
   lazyBuffers(): ShownGraph {
     const ids = this.index.trace.nodes.filter((node) => node.kind === "lazybuffer").map((node) => node.id);
     const used = new Set(ids.flatMap((id) => this.index.node(id).src));
-    return this.plain(ids, ids.filter((id) => !used.has(id)));
+    return this.plain(
+      ids,
+      ids.filter((id) => !used.has(id)),
+    );
   }
 
   private plain(ids: number[], root: number[]): ShownGraph {
@@ -158,7 +161,8 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
   const connect = (src: number, dst: number, operand: number, through: number[]): void => {
     if (constants.has(src)) return;
     if (index.has(src) || views.has(src)) {
-      for (const next of new Set(graph.nodes.get(src)!.src)) connect(next, dst, operand, views.has(src) ? [src, ...through] : through);
+      for (const next of new Set(graph.nodes.get(src)!.src))
+        connect(next, dst, operand, views.has(src) ? [src, ...through] : through);
       return;
     }
     const key = `${src} ${dst}`;
@@ -181,7 +185,10 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
     const found = users.get(id) ?? [];
     if (!found.every((user) => views.has(user) || options.regions?.has(user))) return [];
     const { node: own } = graph.nodes.get(id)!;
-    const within = (user: number): number[] => options.regions?.get(user)?.members.filter((one) => trace.nodes[one].src.includes(own)) ?? [graph.nodes.get(user)!.node];
+    const within = (user: number): number[] =>
+      options.regions?.get(user)?.members.filter((one) => trace.nodes[one].src.includes(own)) ?? [
+        graph.nodes.get(user)!.node,
+      ];
     return found.flatMap(within).map((one) => trace.nodes[one]);
   };
   const boxes = [...shown].map((id) => {
@@ -205,10 +212,19 @@ export function fold(trace: Trace, graph: ShownGraph, options: FoldOptions): Dra
 
 /** Memory is a row of numbers; where the view that makes it a tensor has no box of its own (one that no call made: it was
  * there before), the memory's box has that view's shape. */
-function inShape(readers: readonly Node[], node: Node, words: { label: string; detail: string }): { label: string; detail: string } {
+function inShape(
+  readers: readonly Node[],
+  node: Node,
+  words: { label: string; detail: string },
+): { label: string; detail: string } {
   if (node.group !== "buffer" || readers.length === 0) return words;
   const [{ op, shape }] = readers;
-  if (op !== "RESHAPE" || shape === null || readers.some((one) => one.op !== op || one.calls.length > 0 || String(one.shape) !== String(shape))) return words;
+  if (
+    op !== "RESHAPE" ||
+    shape === null ||
+    readers.some((one) => one.op !== op || one.calls.length > 0 || String(one.shape) !== String(shape))
+  )
+    return words;
   return { label: words.label, detail: words.detail.replace(` ${node.shape?.join("×")} `, ` ${shape.join("×")} `) };
 }
 

@@ -28,7 +28,12 @@ export function rangesOf(frames: readonly Frame[], source: number, text: string)
     const [first, column, last, end] = span;
     const size = lines.slice(first - 1, last - 1).reduce((sum, length) => sum + length, 0) + end - column;
     for (let line = first; line <= last; line += 1) {
-      const range = { frame: id, from: line === first ? column : 0, to: line === last ? end : (lines[line - 1] ?? 0), size };
+      const range = {
+        frame: id,
+        from: line === first ? column : 0,
+        to: line === last ? end : (lines[line - 1] ?? 0),
+        size,
+      };
       found.set(line, [...(found.get(line) ?? []), range]);
     }
   }
@@ -69,7 +74,14 @@ export function spanText({ trace }: TraceIndex, frame: Frame): string {
   if (frame.span === null) return "";
   const [first, column, last, end] = frame.span;
   const lines = (trace.sources[frame.source]?.text.split("\n") ?? []).slice(first - 1, last).map((line) => [...line]);
-  return lines.map((line, i) => line.slice(i === 0 ? column : 0, i === lines.length - 1 ? end : undefined).join("").trim()).join(" ");
+  return lines
+    .map((line, i) =>
+      line
+        .slice(i === 0 ? column : 0, i === lines.length - 1 ? end : undefined)
+        .join("")
+        .trim(),
+    )
+    .join(" ");
 }
 
 /** The frames in which any of these nodes was made. */
@@ -96,12 +108,17 @@ export interface Stop {
 }
 
 /** Each line that belongs to something, and after it its parts where it has several. */
-export function stopsOf(index: TraceIndex, lines: readonly { nodes: readonly number[]; parts: readonly Piece[] }[]): Stop[] {
+export function stopsOf(
+  index: TraceIndex,
+  lines: readonly { nodes: readonly number[]; parts: readonly Piece[] }[],
+): Stop[] {
   const found: Stop[] = [];
   const seen = new Set<number>();
   lines.forEach(({ nodes, parts }, line) => {
     if (nodes.length > 0) found.push({ line, nodes });
-    const frames = new Set(parts.flatMap(({ frames: [first] }) => (first === undefined || seen.has(first) ? [] : [first])));
+    const frames = new Set(
+      parts.flatMap(({ frames: [first] }) => (first === undefined || seen.has(first) ? [] : [first])),
+    );
     for (const frame of frames) {
       const own = index.nodesOfFrame(frame);
       if (own.length > 0 && own.length < nodes.length) found.push({ line, nodes: own });

@@ -4,7 +4,7 @@ import { chunksOfPage, share } from "./chunks";
 import { h } from "./dom";
 import type { Engine } from "./engine";
 import { type Handle, type MountOptions, mount } from "./explorer";
-import { fromBase64, readTrace } from "./payload";
+import { fromBase64, readJson, readTrace } from "./payload";
 import type { Runnable } from "./runhere/protocol";
 import { shared } from "core:shared";
 
@@ -20,19 +20,29 @@ async function mountPage(): Promise<void> {
   try {
     document.body.style.margin = "0";
     const data = fromBase64(holder.textContent ?? "");
-    const kept = document.getElementById("kept")?.textContent ?? "{}";
-    const options = { ...JSON.parse(kept), ...JSON.parse(place.dataset.options ?? "{}") } as MountOptions;
+    const kept = document.getElementById("kept")?.textContent ?? "";
+    const options = {
+      ...(kept === "" ? {} : ((await readJson(fromBase64(kept))) as object)),
+      ...JSON.parse(place.dataset.options ?? "{}"),
+    } as MountOptions;
     const { runnable = [] } = options as { runnable?: Runnable[] };
     if (runnable.length > 0) {
       options.runHere = (panel, store) => {
         void chunksOfPage.load("runhere").then(({ attach, css }) => {
-          if (document.getElementById("run-here-style") === null) document.head.append(h("style", { id: "run-here-style" }, css ?? ""));
+          if (document.getElementById("run-here-style") === null)
+            document.head.append(h("style", { id: "run-here-style" }, css ?? ""));
           attach?.(panel, store, runnable);
         });
       };
     }
     const engine = (globalThis as { tinyexploreEngine?: Engine }).tinyexploreEngine; // of a live page
-    api.handle = mount(place, await readTrace(data), { size: data.byteLength, height: "100vh", page: true, engine, ...options });
+    api.handle = mount(place, await readTrace(data), {
+      size: data.byteLength,
+      height: "100vh",
+      page: true,
+      engine,
+      ...options,
+    });
     await api.handle.ready;
     listenToPage(place.querySelector<HTMLElement>(".tinyexplore")!);
     document.documentElement.dataset.tinyexplore = "ready";

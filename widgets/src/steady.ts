@@ -112,7 +112,8 @@ class Room {
 
   isFree(box: Placed): boolean {
     const meets = (other: Placed): boolean =>
-      Math.abs(other.x - box.x) < (other.width + box.width) / 2 + GAP && Math.abs(other.y - box.y) < (other.height + box.height) / 2 + GAP;
+      Math.abs(other.x - box.x) < (other.width + box.width) / 2 + GAP &&
+      Math.abs(other.y - box.y) < (other.height + box.height) / 2 + GAP;
     return rowsOf(box, GAP).every((row) => !(this.rows.get(row) ?? []).some(meets));
   }
 

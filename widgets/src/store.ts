@@ -13,10 +13,26 @@ export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" |
 
 /** The panels by group, in the order of their tabs; `says` explains a group. */
 export const GROUPS = {
-  passes: { title: "Passes", says: "How the program was rewritten, step by step, and why", panels: ["rewrites", "why", "biography"] },
-  program: { title: "Program", says: "What the program consists of, what it is in other languages, and what bounds a loop", panels: ["kernels", "modules", "rosetta", "throughput"] },
-  whatif: { title: "What if", says: "Decide otherwise, and see what comes of it", panels: ["tuner", "rules", "fusion"] },
-  byhand: { title: "By hand", says: "A kernel a step at a time, which cache answers, what a GPU's warps do, where elements lie", panels: ["debugger", "caches", "warps", "shape"] },
+  passes: {
+    title: "Passes",
+    says: "How the program was rewritten, step by step, and why",
+    panels: ["rewrites", "why", "biography"],
+  },
+  program: {
+    title: "Program",
+    says: "What the program consists of, what it is in other languages, and what bounds a loop",
+    panels: ["kernels", "modules", "rosetta", "throughput"],
+  },
+  whatif: {
+    title: "What if",
+    says: "Decide otherwise, and see what comes of it",
+    panels: ["tuner", "rules", "fusion"],
+  },
+  byhand: {
+    title: "By hand",
+    says: "A kernel a step at a time, which cache answers, what a GPU's warps do, where elements lie",
+    panels: ["debugger", "caches", "warps", "shape"],
+  },
   measure: { title: "Measure", says: "Time, rates and memory", panels: ["timing", "roofline", "timeline", "memory"] },
   glossary: { title: "Glossary", says: "Every word of the explorer", panels: ["glossary"] },
 } as const;
@@ -24,7 +40,16 @@ export type Panel = (typeof GROUPS)[keyof typeof GROUPS]["panels"][number];
 export const PANELS: readonly Panel[] = Object.values(GROUPS).flatMap(({ panels }): readonly Panel[] => panels);
 
 /** Panels that are worked in, with programs and pictures of their own: they open higher than those beside the graph. */
-export const ROOMY: ReadonlySet<Panel> = new Set(["tuner", "rules", "debugger", "caches", "warps", "shape", "rosetta", "throughput"]);
+export const ROOMY: ReadonlySet<Panel> = new Set([
+  "tuner",
+  "rules",
+  "debugger",
+  "caches",
+  "warps",
+  "shape",
+  "rosetta",
+  "throughput",
+]);
 
 /** Where the reader is. It travels to Python as a dict, so it is plain data. */
 export interface Cursor {
@@ -90,6 +115,7 @@ export class Store {
     this.family = relative?.family ?? new Set();
     this.family.add(this);
     this.chunks = relative?.chunks ?? chunksOfPage;
+    this.ask = relative?.ask ?? null;
     if (relative !== null) this.selected = relative.selected;
     this.relate();
   }
@@ -115,8 +141,9 @@ export class Store {
   toggle(nodes: readonly number[]): void {
     const next = new Set(this.selected);
     const had = nodes.every((node) => next.has(node));
-    for (const node of nodes) if (had) next.delete(node);
-    else next.add(node);
+    for (const node of nodes)
+      if (had) next.delete(node);
+      else next.add(node);
     this.select(next);
   }
 
@@ -152,11 +179,13 @@ export class Store {
     const next = { ...this.cursor, ...change };
     if (next.stage !== null && trace.stages[next.stage] === undefined) next.stage = this.cursor.stage;
     if (next.kernel !== null && trace.kernels[next.kernel] === undefined) next.kernel = this.cursor.kernel;
-    if (next.kernel !== this.cursor.kernel && change.stage === undefined) next.stage = this.counterpart(next.stage, next.kernel);
+    if (next.kernel !== this.cursor.kernel && change.stage === undefined)
+      next.stage = this.counterpart(next.stage, next.kernel);
     const stage = next.stage === null ? null : trace.stages[next.stage];
     if (stage !== null && next.stage !== this.cursor.stage) {
       if (change.step === undefined) next.step = this.index.endOf(stage);
-      if (change.kernel === undefined && stage.kernel !== null && trace.kernels[stage.kernel]) next.kernel = stage.kernel;
+      if (change.kernel === undefined && stage.kernel !== null && trace.kernels[stage.kernel])
+        next.kernel = stage.kernel;
     }
     const steps = stage?.steps.length ?? 0;
     next.step = Math.max(0, Math.min(Number.isInteger(next.step) ? next.step : steps, steps));
@@ -167,7 +196,8 @@ export class Store {
   private counterpart(stage: number | null, kernel: number | null): number | null {
     const { stages, kernels } = this.index.trace;
     const owner = kernel === null ? null : (kernels[kernel].same_as ?? kernel);
-    if (stage === null || owner === null || stages[stage].kernel === null || stages[stage].kernel === owner) return stage;
+    if (stage === null || owner === null || stages[stage].kernel === null || stages[stage].kernel === owner)
+      return stage;
     const own = stages.filter((other) => other.kernel === owner);
     return (own.find(({ name }) => name === stages[stage].name) ?? own.at(-1))?.id ?? stage;
   }

@@ -1,6 +1,6 @@
 // The way of a program told stage by stage, one sentence each; every word and figure follows from the trace.
 
-import { callName, count, duration, figures, grouped, languageName, span, truncate } from "./format";
+import { callName, count, duration, figures, grouped, languageName, samples, span, truncate } from "./format";
 import type { KernelInfo, NestLine, Node, Stage, Step, Trace } from "./model";
 import type { TraceIndex } from "./provenance";
 import type { Cursor } from "./store";
@@ -24,7 +24,12 @@ export function chapters(index: TraceIndex): Chapter[] {
   const told: (Omit<Chapter, "kernel"> | null)[] = [
     { key: "python", title: "Python", sentence: python(index), place: { place: "python" } },
     { key: "tensors", title: "Tensors", sentence: tensors(index), place: { place: "lazy", graph: "lazy" } },
-    { key: "kernels", title: "Kernels", sentence: kernels(index), place: { place: "kernels", graph: "lazy", panel: "kernels" } },
+    {
+      key: "kernels",
+      title: "Kernels",
+      sentence: kernels(index),
+      place: { place: "kernels", graph: "lazy", panel: "kernels" },
+    },
     loops(index, kernel),
     rewrites(index, kernel),
     code(index, kernel),
@@ -32,7 +37,11 @@ export function chapters(index: TraceIndex): Chapter[] {
   ];
   const id = kernel?.id ?? null;
   const found = told.filter((one): one is Omit<Chapter, "kernel"> => one !== null && one.sentence !== "");
-  return found.map((one) => ({ ...one, kernel: id, place: { ...one.place, ...(id === null || trace.kernels[id] === undefined ? {} : { kernel: id }) } }));
+  return found.map((one) => ({
+    ...one,
+    kernel: id,
+    place: { ...one.place, ...(id === null || trace.kernels[id] === undefined ? {} : { kernel: id }) },
+  }));
 }
 
 /** Whether a line of the capture asked for a LazyBuffer: what was there before is known by no call (in a trace with calls). */
@@ -60,7 +69,10 @@ function python({ trace }: TraceIndex): string {
   const asked = made.filter(isAsked(trace));
   const calls = tally(asked.flatMap(({ calls }) => calls.slice(0, 1).map(callName)));
   const others = calls.slice(3).reduce((sum, [, n]) => sum + n, 0);
-  const words = [...calls.slice(0, 3).map(([name, n]) => `${n} by ${name}`), ...(others > 0 ? [`${others} by others`] : [])];
+  const words = [
+    ...calls.slice(0, 3).map(([name, n]) => `${n} by ${name}`),
+    ...(others > 0 ? [`${others} by others`] : []),
+  ];
   const which = words.length === 0 ? "" : `: ${listed(words)}`;
   const earlier = made.length - asked.length;
   const before = earlier === 0 ? "" : ` ${grouped(earlier)} more ${earlier === 1 ? "was" : "were"} there before.`;
@@ -86,14 +98,21 @@ function kernels({ trace }: TraceIndex): string {
   if (trace.kernels.length === 0) return "";
   const decisions = trace.stages.flatMap((stage) => stage.decisions);
   const of = (word: string): number => decisions.filter(({ decision }) => decision === word).length;
-  const [kept, fused, rows, parts, again] = ["realize", "fuse", "keep", "split", "duplicate"].map(of);
+  const [kept, fused, rows, parts, again, merged] = ["realize", "fuse", "keep", "split", "duplicate", "merge"].map(of);
   const number = trace.kernels.length === 1 ? "one kernel" : count(trace.kernels.length, "kernel");
   const words = [
-    kept > 0 ? `${count(kept, "result")} ${kept === 1 ? "gets" : "get"} memory of ${kept === 1 ? "its" : "their"} own` : "",
-    fused > 0 ? `${fused} ${fused === 1 ? "is" : "are"} computed right where ${fused === 1 ? "it is" : "they are"} read` : "",
+    kept > 0
+      ? `${count(kept, "result")} ${kept === 1 ? "gets" : "get"} memory of ${kept === 1 ? "its" : "their"} own`
+      : "",
+    fused > 0
+      ? `${fused} ${fused === 1 ? "is" : "are"} computed right where ${fused === 1 ? "it is" : "they are"} read`
+      : "",
     rows > 0 ? `${rows} ${rows === 1 ? "is" : "are"} kept a row at a time, in scratch memory` : "",
     parts > 0 ? `${parts} ${parts === 1 ? "is a reduction" : "are reductions"} done in parts` : "",
     again > 0 ? `${again} ${again === 1 ? "is" : "are"} computed again by each reader` : "",
+    merged > 0
+      ? `${merged} ${merged === 1 ? "has" : "have"} the same value as another node and ${merged === 1 ? "is" : "are"} computed with it`
+      : "",
   ].filter(Boolean);
   return `The scheduler makes ${number} of them${words.length > 0 ? `: ${listed(words)}` : ""}.`;
 }
@@ -103,11 +122,28 @@ function loops(index: TraceIndex, kernel: KernelInfo | null): Omit<Chapter, "ker
   const stage = stagesOf(index, kernel).find(({ opts }) => opts.length > 0);
   const applied = stage?.opts.filter((opt) => opt.applied) ?? [];
   const few = kernel.opts.length <= 4 ? kernel.opts : [...kernel.opts.slice(0, 3), `${kernel.opts.length - 3} more`];
-  const chosen = kernel.opts.length === 0 ? "as the scheduler wrote it" : `after ${count(kernel.opts.length, "optimisation")}: ${listed(few)}`;
-  const why = applied.length > 0 && applied[0].reason !== "" ? ` The optimiser on ${applied[0].opt}: “${applied[0].reason}”.` : "";
-  const which = index.trace.kernels.length === 1 ? "The kernel" : index.runOf(kernel.id) === null || kernel !== slowest(index) ? `Kernel ${kernel.id}` : `Kernel ${kernel.id}, the slowest,`;
-  const place: Partial<Cursor> = stage === undefined ? { place: "kernels" } : { place: "passes", stage: stage.id, graph: "uops", panel: "rewrites" };
-  return { key: "loops", title: "Loops", sentence: `${which} runs in ${count(kernel.axes.length, "loop")}, ${chosen}.${why}`, place };
+  const chosen =
+    kernel.opts.length === 0
+      ? "as the scheduler wrote it"
+      : `after ${count(kernel.opts.length, "optimisation")}: ${listed(few)}`;
+  const why =
+    applied.length > 0 && applied[0].reason !== ""
+      ? ` The optimiser on ${applied[0].opt}: “${applied[0].reason}”.`
+      : "";
+  const which =
+    index.trace.kernels.length === 1
+      ? "The kernel"
+      : index.runOf(kernel.id) === null || kernel !== slowest(index)
+        ? `Kernel ${kernel.id}`
+        : `Kernel ${kernel.id}, the slowest,`;
+  const place: Partial<Cursor> =
+    stage === undefined ? { place: "kernels" } : { place: "passes", stage: stage.id, graph: "uops", panel: "rewrites" };
+  return {
+    key: "loops",
+    title: "Loops",
+    sentence: `${which} runs in ${count(kernel.axes.length, "loop")}, ${chosen}.${why}`,
+    place,
+  };
 }
 
 /** The first firing of the rule that fired most on a kernel, of those whose law says more than their name. */
@@ -134,7 +170,12 @@ function rewrites(index: TraceIndex, kernel: KernelInfo | null): Omit<Chapter, "
     `Rules rewrite the loops into what the machine can do: ${count(firings, "firing")} of ${count(rules.length, "rule")} in ` +
     `${count(fired.length, "pass", "passes")}. This is the first of ${rule.name}, which fired ${times === 1 ? "once" : `${times} times`}.`;
   const { stage, at } = typical;
-  return { key: "rewrites", title: "Rewrites", sentence, place: { place: "passes", stage: stage.id, step: at, graph: "uops", panel: "rewrites" } };
+  return {
+    key: "rewrites",
+    title: "Rewrites",
+    sentence,
+    place: { place: "passes", stage: stage.id, step: at, graph: "uops", panel: "rewrites" },
+  };
 }
 
 function code(index: TraceIndex, kernel: KernelInfo | null): Omit<Chapter, "kernel"> | null {
@@ -143,8 +184,16 @@ function code(index: TraceIndex, kernel: KernelInfo | null): Omit<Chapter, "kern
   const sizes = programs.map(({ language, lines }) => `${count(lines.length, "line")} of ${languageWords(language)}`);
   const last = programs.find(({ language }) => language === "asm") ?? programs[programs.length - 1];
   const known = last.lines.filter(({ nodes }) => nodes.some((id) => index.frameOf(id, kernel.id) !== null)).length;
-  const linked = known === 0 ? "" : ` Of the ${languageWords(last.language)}, ${count(known, "line")} ${known === 1 ? "knows" : "know"} the line of your Python behind ${known === 1 ? "it" : "them"}: click one.`;
-  return { key: "code", title: "Code", sentence: `The kernel written out: ${listed(sizes)}.${linked}`, place: { place: "code", tabs: { all: last.language } } };
+  const linked =
+    known === 0
+      ? ""
+      : ` Of the ${languageWords(last.language)}, ${count(known, "line")} ${known === 1 ? "knows" : "know"} the line of your Python behind ${known === 1 ? "it" : "them"}: click one.`;
+  return {
+    key: "code",
+    title: "Code",
+    sentence: `The kernel written out: ${listed(sizes)}.${linked}`,
+    place: { place: "code", tabs: { all: last.language } },
+  };
 }
 
 /** A language within a sentence. */
@@ -157,9 +206,9 @@ function time(index: TraceIndex, kernel: KernelInfo | null): string {
   const runs = kernels.flatMap(({ id }) => index.runOf(id) ?? []);
   const run = kernel === null ? null : index.runOf(kernel.id);
   if (kernel === null) return "";
-  if (run === null) return kernel.not_run === "" ? "" : "It was compiled for another machine, and not timed.";
+  if (run === null) return kernel.not_run === "" ? "" : `It has no time. ${kernel.not_run}`;
   const total = runs.reduce((sum, { median_us }) => sum + median_us, 0);
-  const times = run.times_us.length === 1 ? "one run" : `the median of ${count(run.times_us.length, "run")}`;
+  const times = run.warm ? `the median of ${samples(run)}` : samples(run);
   const one = `${span(run)}, ${times}`;
   if (runs.length === 1) return `It takes ${one}.`;
   const share = total > 0 ? `, ${figures((run.median_us / total) * 100)} % of it in kernel ${kernel.id} (${one})` : "";
@@ -170,7 +219,11 @@ function time(index: TraceIndex, kernel: KernelInfo | null): string {
 export function nestOf({ trace }: TraceIndex, kernel: KernelInfo): Pick<NestLine, "depth" | "text" | "kind">[] {
   const { nest } = kernel.nest.length > 0 || kernel.same_as === null ? kernel : trace.kernels[kernel.same_as];
   if (nest.length > 0) return nest;
-  const loops = kernel.axes.map(([name, kind, size], depth) => ({ depth, text: `for ${name} in range(${size})`, kind }));
+  const loops = kernel.axes.map(([name, kind, size], depth) => ({
+    depth,
+    text: `for ${name} in range(${size})`,
+    kind,
+  }));
   const step = kernel.calls.length > 0 ? `one step of ${kernel.calls.map(callName).join(", ")}` : "one step";
   return [...loops, { depth: loops.length, text: step, kind: "" }];
 }
@@ -235,7 +288,8 @@ export function askingLines({ trace }: TraceIndex, short = 14): AskingLine[] {
   for (const node of trace.nodes) {
     if (node.kind !== "lazybuffer" || node.user === null) continue;
     const { source, line } = trace.frames[node.user];
-    enter(source, line, trace.sources[source]?.text.split("\n")[line - 1] ?? "")[isOwn(node) ? "asked" : "earlier"] += 1;
+    enter(source, line, trace.sources[source]?.text.split("\n")[line - 1] ?? "")[isOwn(node) ? "asked" : "earlier"] +=
+      1;
   }
   for (const source of new Set([...asked.values()].map((one) => one.source))) {
     const lines = trace.sources[source]?.text.trimEnd().split("\n") ?? [];

@@ -1,9 +1,9 @@
 // A trace on a time axis: what the compiler did, when kernels ran, what memory held. The same spans as
-// tinyexplore/explore/exports/timeline.py.
+// tinyexplore/explore/tracefile/timeline.py.
 
 import { liveBytes } from "./figures";
 import { bufferName } from "./format";
-import type { Stage, Trace } from "./model";
+import type { Run, Stage, Trace } from "./model";
 
 const [COMPILER, DEVICE, THREADS] = [1, 2, 2]; // the rows; further threads come after the device
 
@@ -39,7 +39,10 @@ export interface Timeline {
 
 export function timeline(trace: Trace): Timeline {
   const threads = [...new Set(trace.stages.map(({ thread }) => thread))].sort((a, b) => a - b);
-  const rows = new Map([[COMPILER, "compiler"], [DEVICE, "device"]]);
+  const rows = new Map([
+    [COMPILER, "compiler"],
+    [DEVICE, "device"],
+  ]);
   for (const thread of threads) if (thread > 0) rows.set(THREADS + thread, `compiler, thread ${thread}`);
   const own = trace.stages.map(({ elapsed_us: us }) => us);
   const depths: number[] = [];
@@ -50,13 +53,52 @@ export function timeline(trace: Trace): Timeline {
     depths.push(outer === undefined || outer.thread !== stage.thread ? 0 : depths[outer.id] + 1);
   }
   const spans = trace.stages.map(({ id, name, kernel, thread, started_us: us }): Span => {
-    return { row: thread > 0 ? THREADS + thread : COMPILER, name, us, long: own[id], depth: depths[id], kernel, stage: id };
+    return {
+      row: thread > 0 ? THREADS + thread : COMPILER,
+      name,
+      us,
+      long: own[id],
+      depth: depths[id],
+      kernel,
+      stage: id,
+    };
   });
-  for (const { kernel, started_us: us, times_us: times } of trace.runs) {
-    spans.push({ row: DEVICE, name: trace.kernels[kernel].name, us, long: times[0], depth: 0, kernel, stage: null });
+  for (const { kernel, started_us: us, median_us: long } of trace.runs) {
+    spans.push({ row: DEVICE, name: trace.kernels[kernel].name, us, long, depth: 0, kernel, stage: null });
   }
   const end = spans.reduce((latest, span) => Math.max(latest, span.us + span.long), 0);
   return { rows, spans, memory: liveBytes(trace.buffers), lives: livesOf(trace, end), end };
+}
+
+/** A time of the trace → kernel time: the medians of all runs before it, in execution order. Null where nothing was timed. */
+export function kernelClock({ runs }: Trace): { clock: (us: number) => number; runs: Run[]; end: number } | null {
+  const timed = runs.filter(({ median_us: us }) => us > 0).sort((a, b) => a.started_us - b.started_us);
+  if (timed.length === 0) return null;
+  const totals = [0];
+  for (const { median_us: us } of timed) totals.push(totals.at(-1)! + us);
+  const clock = (us: number): number => {
+    const place = timed.findLastIndex(({ started_us: began }) => began <= us);
+    if (place < 0) return 0;
+    const { started_us: began, first_us: first, median_us: median } = timed[place];
+    return totals[place] + Math.min((us - began) / (first || median), 1) * median;
+  };
+  return { clock, runs: timed, end: totals.at(-1)! };
+}
+
+/** The timeline in kernel time: runs in execution order, with nothing between them; all of it where nothing was timed. */
+export function kernelTimeline(trace: Trace): Timeline {
+  const whole = timeline(trace);
+  const found = kernelClock(trace);
+  if (found === null) return whole;
+  const { clock, runs, end } = found;
+  let us = 0;
+  const spans = runs.map(({ kernel, median_us: long }): Span => {
+    us += long;
+    return { row: DEVICE, name: trace.kernels[kernel].name, us: us - long, long, depth: 0, kernel, stage: null };
+  });
+  const memory = whole.memory.map(([at, live]): [number, number] => [clock(at), live]);
+  const lives = whole.lives.map((life) => ({ ...life, us: clock(life.us), end: clock(life.end) }));
+  return { rows: new Map([[DEVICE, "device"]]), spans, memory, lives, end };
 }
 
 function livesOf({ buffers }: Trace, end: number): Life[] {

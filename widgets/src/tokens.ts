@@ -18,8 +18,11 @@ const NUMBER = "\\b(?:0[xX][\\da-fA-F.]+(?:p[+-]?\\d+)?|\\d[\\d_]*\\.?\\d*(?:[eE
 const PYTHON = grammar(
   ["comment", "#.*"],
   ["string", `\\b[rRbBfFuU]{0,2}(?:${STRING})|(?:${STRING})`],
-  ["keyword", words(`def class return for while if elif else in is not and or import from as with lambda None True
-    False yield try except finally raise pass break continue global nonlocal assert del async await match case`)],
+  [
+    "keyword",
+    words(`def class return for while if elif else in is not and or import from as with lambda None True
+    False yield try except finally raise pass break continue global nonlocal assert del async await match case`),
+  ],
   ["decorator", "^\\s*@[\\w.]+"],
   ["number", NUMBER],
   ["call", "\\b[A-Za-z_]\\w*(?=\\()"],
@@ -28,11 +31,17 @@ const C_FAMILY = grammar(
   ["comment", "//.*|/\\*.*?(?:\\*/|$)"],
   ["macro", "^\\s*#.*"],
   ["string", STRING],
-  ["type", words(`void char short int long unsigned signed float double _Bool bool half bfloat16 size_t
-    u?int(?:8|16|32|64)_t [fiu](?:8|16|32|64) (?:float|double|u?int|half|u?char|u?short|u?long)\\d+(?:x\\d+)? vec[234] mat\\d`)],
-  ["keyword", words(`for while do if else return break continue switch case default struct union typedef static const
+  [
+    "type",
+    words(`void char short int long unsigned signed float double _Bool bool half bfloat16 size_t
+    u?int(?:8|16|32|64)_t [fiu](?:8|16|32|64) (?:float|double|u?int|half|u?char|u?short|u?long)\\d+(?:x\\d+)? vec[234] mat\\d`),
+  ],
+  [
+    "keyword",
+    words(`for while do if else return break continue switch case default struct union typedef static const
     restrict __restrict__ __restrict inline extern register volatile sizeof __attribute__ kernel __kernel __global
-    __local __global__ __device__ device threadgroup constant using namespace fn var let`)],
+    __local __global__ __device__ device threadgroup constant using namespace fn var let`),
+  ],
   ["number", NUMBER],
   ["call", "\\b[A-Za-z_]\\w*(?=\\()"],
 );
@@ -44,13 +53,19 @@ const LLVM = grammar(
   ["register", "%[\\w.$-]+"],
   ["global", "@[\\w.$-]+"],
   ["type", `\\b(?:void|half|bfloat|float|double|label|ptr|opaque|metadata|i\\d+)\\b|<\\d+ x [\\w]+>`],
-  ["call", words(`load store getelementptr phi br ret call icmp fcmp select add sub mul sdiv udiv srem urem fadd fsub
+  [
+    "call",
+    words(`load store getelementptr phi br ret call icmp fcmp select add sub mul sdiv udiv srem urem fadd fsub
     fmul fdiv frem fneg and or xor shl lshr ashr trunc zext sext fptosi fptoui sitofp uitofp fptrunc fpext bitcast
-    insertelement extractelement shufflevector alloca switch unreachable freeze`)],
-  ["keyword", words(`define declare target datalayout triple source_filename attributes private unnamed_addr constant
+    insertelement extractelement shufflevector alloca switch unreachable freeze`),
+  ],
+  [
+    "keyword",
+    words(`define declare target datalayout triple source_filename attributes private unnamed_addr constant
     global internal tail fast nnan ninf nsz arcp contract afn reassoc nuw nsw exact inbounds align to eq ne slt sle sgt
     sge ult ule ugt uge oeq one olt ole ogt oge uno ord une true false undef poison zeroinitializer noalias nocapture
-    readonly writeonly nonnull noundef nounwind captures disjoint samesign nneg`)],
+    readonly writeonly nonnull noundef nounwind captures disjoint samesign nneg`),
+  ],
   ["number", "-?\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?)\\b"],
 );
 const ASM = grammar(
@@ -59,8 +74,11 @@ const ASM = grammar(
   ["label", "^\\s*[.\\w$@]+:"],
   ["macro", "^\\s*\\.[\\w.]+|\\.L[\\w$]+"],
   ["call", "^\\s*(?:lock |rep )?[a-z][\\w.]*(?=\\s|$)"],
-  ["register", `%[a-z]\\w*|\\b(?:[re]?(?:ax|bx|cx|dx|si|di|sp|bp|ip)|r\\d+[dwb]?|[abcd][lh]|[sd]il|[xyz]mm\\d+|k[0-7]|
-    [xwvqds]\\d+|sp|lr|zero|ra|[ast]\\d+|f[ast]\\d+)\\b`.replace(/\s+/g, "")],
+  [
+    "register",
+    `%[a-z]\\w*|\\b(?:[re]?(?:ax|bx|cx|dx|si|di|sp|bp|ip)|r\\d+[dwb]?|[abcd][lh]|[sd]il|[xyz]mm\\d+|k[0-7]|
+    [xwvqds]\\d+|sp|lr|zero|ra|[ast]\\d+|f[ast]\\d+)\\b`.replace(/\s+/g, ""),
+  ],
   ["type", "\\b(?:[xyz]mmword|[dqt]?word|byte|ptr)\\b"],
   ["number", "[$#]?-?\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?)\\b"],
 );
@@ -68,8 +86,11 @@ const UOPS = grammar(
   ["comment", "#.*|//.*"],
   ["string", STRING],
   ["call", "\\b[A-Z][A-Z_\\d]{2,}\\b"],
-  ["type", `\\b(?:void|bool|bfloat16|u?int(?:8|16|32|64)|float(?:8\\w*|16|32|64)|(?:char|uchar|short|ushort|int|uint|long|
-    ulong|half|float|double))\\b(?:\\.\\w+)*(?:\\(\\d+\\)|×\\d+|x\\d+)?`.replace(/\s+/g, "")],
+  [
+    "type",
+    `\\b(?:void|bool|bfloat16|u?int(?:8|16|32|64)|float(?:8\\w*|16|32|64)|(?:char|uchar|short|ushort|int|uint|long|
+    ulong|half|float|double))\\b(?:\\.\\w+)*(?:\\(\\d+\\)|×\\d+|x\\d+)?`.replace(/\s+/g, ""),
+  ],
   ["register", "%\\w+"],
   ["number", "-?\\b\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?\\b"],
 );
@@ -78,14 +99,26 @@ const WAT = grammar(
   ["comment", ";;.*"],
   ["string", STRING],
   ["register", "\\$[\\w.]+"],
-  ["keyword", words(`module memory import export func param result local global loop block if then else br br_if call
-    return select drop`)],
+  [
+    "keyword",
+    words(`module memory import export func param result local global loop block if then else br br_if call
+    return select drop`),
+  ],
   ["call", "\\b(?:[if](?:32|64|8x16|16x8|32x4|64x2)|v128|local)\\.\\w+"],
   ["type", "\\b(?:[if](?:32|64|8x16|16x8|32x4|64x2)|v128)\\b"],
   ["number", "-?\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?(?:e[+-]?\\d+)?|inf|nan)\\b"],
 );
 
-const GRAMMARS: Record<string, Grammar> = { python: PYTHON, llvm: LLVM, "llvm-opt": LLVM, asm: ASM, ptx: ASM, amdgcn: ASM, uops: UOPS, wat: WAT };
+const GRAMMARS: Record<string, Grammar> = {
+  python: PYTHON,
+  llvm: LLVM,
+  "llvm-opt": LLVM,
+  asm: ASM,
+  ptx: ASM,
+  amdgcn: ASM,
+  uops: UOPS,
+  wat: WAT,
+};
 
 /** The tokens of one line; joined, their texts are the line. A kind of "" is plain text. */
 export function tokenize(language: string, line: string): Token[] {

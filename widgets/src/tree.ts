@@ -103,7 +103,9 @@ export function treeDiff(trace: Trace, before: number, after: number): DiffRow[]
   const shared = new Set([...reach(trace, after)].filter((id) => under.has(id)));
   const rows = align(treeLines(trace, before, shared), treeLines(trace, after, shared));
   return rows.map(({ before: a, after: b, same }) =>
-    same || a === null || b === null || a.text !== b.text ? { before: a, after: b, same } : { before: told(a), after: told(b), same },
+    same || a === null || b === null || a.text !== b.text
+      ? { before: a, after: b, same }
+      : { before: told(a), after: told(b), same },
   );
 }
 

@@ -1,5 +1,5 @@
 // A trace is whole and valid, or it is refused with the place and what is wrong there: the check of
-// tinyexplore/explore/valid.py, on the shapes that are generated from the same model.
+// tinyexplore/explore/tracefile/valid.py, on the shapes that are generated from the same model.
 
 import { SHAPES, type Trace } from "./model";
 
@@ -13,7 +13,7 @@ type Shape =
   | "null"
   | { id: true }
   | { index: string; before: boolean }
-  | { least: number; of: Shape }
+  | { least: number; most?: number; of: Shape }
   | { words: string[] }
   | { row: string }
   | { many: Shape }
@@ -74,17 +74,19 @@ function inside(error: unknown, step: string): unknown {
 }
 
 function checkOf(shape: Shape): Check {
-  if (typeof shape === "string") return (value) => (isOf(shape, value) ? undefined : refuse(`expected ${shape}, found ${told(value)}`));
+  if (typeof shape === "string")
+    return (value) => (isOf(shape, value) ? undefined : refuse(`expected ${shape}, found ${told(value)}`));
   if ("row" in shape) return checkOfRow(shape.row);
   if ("many" in shape) return checkOfMany(shape.many);
   if ("each" in shape) return checkOfEach(shape.each.map(checkOf));
   if ("either" in shape) return checkOfEither(shape.either);
   if ("least" in shape) {
-    const { least, of } = shape;
+    const { least, most, of } = shape;
     const check = checkOf(of);
     return (value, around) => {
       check(value, around);
       if ((value as number) < least) refuse(`${value} is below ${least}`);
+      if (most !== undefined && (value as number) > most) refuse(`${value} is above ${most}`);
     };
   }
   if ("words" in shape) {
@@ -119,8 +121,13 @@ function checkOfRow(name: string): Check {
   if (known !== undefined) return known;
   let fields: { field: string; check: Check; otherwise: readonly unknown[] }[] | null = null; // made later: rows hold rows of their kind
   const check: Check = (value, around) => {
-    fields ??= Object.entries(SHAPES[name]).map(([field, [shape, ...otherwise]]) => ({ field, check: checkOf(shape as Shape), otherwise }));
-    if (typeof value !== "object" || value === null || Array.isArray(value)) refuse(`expected an object for ${name}, found ${told(value)}`);
+    fields ??= Object.entries(SHAPES[name]).map(([field, [shape, ...otherwise]]) => ({
+      field,
+      check: checkOf(shape as Shape),
+      otherwise,
+    }));
+    if (typeof value !== "object" || value === null || Array.isArray(value))
+      refuse(`expected an object for ${name}, found ${told(value)}`);
     const found = value as Record<string, unknown>;
     for (const one of fields) {
       const own = found[one.field]; // JSON has no undefined

@@ -32,7 +32,8 @@ export function nextStop(stages: readonly Stage[], at: Place, direction: 1 | -1,
 
 /** Where the story begins: the schedule with its reasons, else before the first firing. */
 export function beginning(stages: readonly Stage[]): Place | null {
-  const first = stages.find((stage) => stage.decisions.length > 0) ?? stages.find((stage) => stage.steps.length > 0) ?? stages[0];
+  const first =
+    stages.find((stage) => stage.decisions.length > 0) ?? stages.find((stage) => stage.steps.length > 0) ?? stages[0];
   return first === undefined ? null : { stage: first.id, step: 0 };
 }
 

@@ -8,7 +8,11 @@ import type { TraceIndex } from "./provenance";
 export type Command = { kind: string } & Record<string, string | number>;
 
 /** What is said to Python. */
-export type Message = { do: "command"; command: Command; branch: number | null } | { do: "begin"; kernel: number } | { do: "go"; branch: number } | { do: "cancel" };
+export type Message =
+  | { do: "command"; command: Command; branch: number | null }
+  | { do: "begin"; kernel: number }
+  | { do: "go"; branch: number }
+  | { do: "cancel" };
 
 /** What Python is at: in words, and how far it is. */
 export interface Working {
@@ -45,8 +49,11 @@ export class WhatIf {
   constructor(index: TraceIndex) {
     this.branches = index.trace.branches;
     this.laws = index.trace.laws;
-    for (const branch of this.branches) if (branch.kernel !== null && isWhole(branch)) this.places.set(branch.kernel, branch.id);
-    for (const branch of this.branches) if (branch.schedule !== null && branch.status === "done") this.schedulePlaces.set(branch.schedule.stage, branch.id);
+    for (const branch of this.branches)
+      if (branch.kernel !== null && isWhole(branch)) this.places.set(branch.kernel, branch.id);
+    for (const branch of this.branches)
+      if (branch.schedule !== null && branch.status === "done")
+        this.schedulePlaces.set(branch.schedule.stage, branch.id);
   }
 
   // *** asking ***
@@ -57,7 +64,9 @@ export class WhatIf {
 
   /** The branches about a schedule, given by the stage that made it. */
   ofSchedule(schedule: number): Branch[] {
-    return this.branches.filter(({ command }) => command.arguments.some(([name, value]) => name === "schedule" && value === schedule));
+    return this.branches.filter(({ command }) =>
+      command.arguments.some(([name, value]) => name === "schedule" && value === schedule),
+    );
   }
 
   atSchedule(schedule: number): Branch | null {
@@ -66,10 +75,15 @@ export class WhatIf {
 
   /** The branch of a schedule with exactly these cuts and joins. */
   withOverrides(schedule: number, cut: readonly number[], join: readonly number[]): Branch | null {
-    const text = (variant: Pick<ScheduleVariant, "cut" | "join">): string => JSON.stringify([variant.cut, variant.join]);
+    const text = (variant: Pick<ScheduleVariant, "cut" | "join">): string =>
+      JSON.stringify([variant.cut, variant.join]);
     const sorted = (nodes: readonly number[]): number[] => [...new Set(nodes)].sort((a, b) => a - b);
     const wanted = text({ cut: sorted(cut), join: sorted(join) });
-    return this.ofSchedule(schedule).find((one) => one.status === "done" && one.schedule !== null && text(one.schedule) === wanted) ?? null;
+    return (
+      this.ofSchedule(schedule).find(
+        (one) => one.status === "done" && one.schedule !== null && text(one.schedule) === wanted,
+      ) ?? null
+    );
   }
 
   /** Where the reader of `kernel` is; null where nothing was asked of it yet. */
@@ -93,7 +107,11 @@ export class WhatIf {
   /** The branch of `kernel` with exactly these opts, whole. */
   withOpts(kernel: number, opts: readonly string[]): Branch | null {
     const wanted = opts.join(";");
-    return this.of(kernel).find((branch) => isWhole(branch) && branch.edited === null && branch.kernels[0].opts.join(";") === wanted) ?? null;
+    return (
+      this.of(kernel).find(
+        (branch) => isWhole(branch) && branch.edited === null && branch.kernels[0].opts.join(";") === wanted,
+      ) ?? null
+    );
   }
 
   lawsOf(op: string): OptLaw[] {
@@ -154,7 +172,12 @@ export class WhatIf {
   ask(command: Command, text: string, from?: number | null): void {
     if (this.send === null) return;
     const kernel = typeof command.kernel === "number" ? command.kernel : null;
-    const at = kernel !== null ? this.at(kernel) : typeof command.schedule === "number" ? this.atSchedule(command.schedule) : null;
+    const at =
+      kernel !== null
+        ? this.at(kernel)
+        : typeof command.schedule === "number"
+          ? this.atSchedule(command.schedule)
+          : null;
     this.working = { text, done: 0, of: 0, cancel: false };
     this.complaint = "";
     this.send({ do: "command", command, branch: from === undefined ? (at?.id ?? null) : from });
@@ -225,6 +248,9 @@ const known = new WeakMap<TraceIndex, WhatIf>();
 /** The branches of a trace, the same for all views of it. */
 export function whatIfOf(index: TraceIndex): WhatIf {
   let found = known.get(index);
-  if (found === undefined) known.set(index, (found = new WhatIf(index)));
+  if (found === undefined) {
+    found = new WhatIf(index);
+    known.set(index, found);
+  }
   return found;
 }

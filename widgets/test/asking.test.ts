@@ -7,7 +7,12 @@ import { askOver } from "../src/asking";
 
 type Handler = (content: unknown) => void;
 
-function channel(): { sent: { id: string; question: unknown }[]; say: Handler; listeners: Set<Handler>; ask: ReturnType<typeof askOver> } {
+function channel(): {
+  sent: { id: string; question: unknown }[];
+  say: Handler;
+  listeners: Set<Handler>;
+  ask: ReturnType<typeof askOver>;
+} {
   const sent: { id: string; question: unknown }[] = [];
   const listeners = new Set<Handler>();
   const model = {
@@ -22,7 +27,13 @@ function channel(): { sent: { id: string; question: unknown }[]; say: Handler; l
 test("each question gets its own answer, in whatever order they come", async () => {
   const { sent, say, listeners, ask } = channel();
   const [first, second] = [ask({ ask: "why", node: 1 }), ask({ ask: "why", node: 2 })];
-  assert.deepEqual(sent.map(({ question }) => question), [{ ask: "why", node: 1 }, { ask: "why", node: 2 }]);
+  assert.deepEqual(
+    sent.map(({ question }) => question),
+    [
+      { ask: "why", node: 1 },
+      { ask: "why", node: 2 },
+    ],
+  );
   say({ id: "of another page", answer: { what: "?" } });
   say({ id: sent[1].id, answer: { what: "two" } });
   say({ id: sent[0].id, answer: { what: "one" } });

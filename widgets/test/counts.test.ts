@@ -18,23 +18,69 @@ function random(seed: number): () => number {
   };
 }
 
-const LAZY = [["ADD", "alu"], ["MUL", "alu"], ["REDUCE_AXIS", "reduce"], ["RESHAPE", "movement"], ["EXPAND", "movement"]];
-const UOPS = [["ADD", "alu"], ["LOAD", "memory"], ["INDEX", "memory"], ["MUL", "alu"], ["CAST", "alu"], ["STORE", "memory"]];
+const LAZY = [
+  ["ADD", "alu"],
+  ["MUL", "alu"],
+  ["REDUCE_AXIS", "reduce"],
+  ["RESHAPE", "movement"],
+  ["EXPAND", "movement"],
+];
+const UOPS = [
+  ["ADD", "alu"],
+  ["LOAD", "memory"],
+  ["INDEX", "memory"],
+  ["MUL", "alu"],
+  ["CAST", "alu"],
+  ["STORE", "memory"],
+];
 
 /** A graph of `size` nodes, sources first, a fifth of them constants or buffers; four kernels, a dozen Python lines. */
-function graphOf(kind: "lazybuffer" | "uop", size: number, next: () => number): { index: TraceIndex; graph: Parameters<typeof fold>[1] } {
+function graphOf(
+  kind: "lazybuffer" | "uop",
+  size: number,
+  next: () => number,
+): { index: TraceIndex; graph: Parameters<typeof fold>[1] } {
   const pick = <T>(list: readonly T[]): T => list[Math.floor(next() * list.length)];
   const nodes: Node[] = [];
   const lines: number[] = [];
   for (let id = 0; id < size; id += 1) {
     const leaf = id === 0 || next() < 0.2;
-    const [op, group] = !leaf ? pick(kind === "uop" ? UOPS : LAZY) : next() < 0.5 ? ["CONST", "const"] : ["BUFFER", "buffer"];
-    const src = leaf ? [] : Array.from({ length: group === "alu" ? 2 : 1 }, () => Math.max(0, id - 1 - Math.floor(next() ** 3 * id)));
-    const rest = { shape: null, arg: "", digest: "", detail: leaf ? String(id) : "", calls: [], name: "", scope: null, backward: false };
-    nodes.push({ id, kind, op, label: op, group, src, dtype: pick(["float32", "int64"]), user: Math.floor((id / size) * 12), ...rest });
+    const [op, group] = !leaf
+      ? pick(kind === "uop" ? UOPS : LAZY)
+      : next() < 0.5
+        ? ["CONST", "const"]
+        : ["BUFFER", "buffer"];
+    const src = leaf
+      ? []
+      : Array.from({ length: group === "alu" ? 2 : 1 }, () => Math.max(0, id - 1 - Math.floor(next() ** 3 * id)));
+    const rest = {
+      shape: null,
+      arg: "",
+      digest: "",
+      detail: leaf ? String(id) : "",
+      calls: [],
+      name: "",
+      scope: null,
+      backward: false,
+    };
+    nodes.push({
+      id,
+      kind,
+      op,
+      label: op,
+      group,
+      src,
+      dtype: pick(["float32", "int64"]),
+      user: Math.floor((id / size) * 12),
+      ...rest,
+    });
     lines.push(id);
   }
-  const kernels = [0, 1, 2, 3].map((id) => ({ id, nodes: lines.filter((node) => Math.floor((node / size) * 4) === id), roots: [] }));
+  const kernels = [0, 1, 2, 3].map((id) => ({
+    id,
+    nodes: lines.filter((node) => Math.floor((node / size) * 4) === id),
+    roots: [],
+  }));
   const empty = { links: [], stages: [], programs: [], runs: [] };
   const frames = Array.from({ length: 12 }, (_, line) => ({ id: line, source: 0, line, function: "", span: null }));
   const index = new TraceIndex({ nodes, kernels, frames, ...empty } as unknown as Trace);
@@ -51,8 +97,13 @@ test("shown, folded, in regions and hidden are all nodes, whatever is folded, op
     const ids = [...graph.nodes.keys()];
     const some = (share: number): Set<number> => new Set(ids.filter(() => next() < share));
     const ways = kind === "uop" ? [contractTwins] : [contract, contractKernels];
-    const contracted = next() < 0.2 ? { graph, members: new Map<number, number[]>() } : ways[Math.floor(next() * ways.length)](index, graph, some(0.02));
-    const regions = new Map([...contracted.members].map(([box, members]): [number, Region] => [box, { members, label: "", detail: "" }]));
+    const contracted =
+      next() < 0.2
+        ? { graph, members: new Map<number, number[]>() }
+        : ways[Math.floor(next() * ways.length)](index, graph, some(0.02));
+    const regions = new Map(
+      [...contracted.members].map(([box, members]): [number, Region] => [box, { members, label: "", detail: "" }]),
+    );
     const cone = next() < 0.4 ? some(0.03) : null;
     const options: FoldOptions = {
       constants: next() < 0.5,
@@ -68,7 +119,8 @@ test("shown, folded, in regions and hidden are all nodes, whatever is folded, op
     const { shown, folded, inRegions, hidden, total } = counts;
     assert.equal(total, ids.length, `round ${round}`);
     assert.equal(shown + folded + inRegions + hidden, total, `round ${round}: ${JSON.stringify(counts)}`);
-    for (const part of [shown, folded, inRegions, hidden]) assert.ok(part >= 0, `round ${round}: ${JSON.stringify(counts)}`);
+    for (const part of [shown, folded, inRegions, hidden])
+      assert.ok(part >= 0, `round ${round}: ${JSON.stringify(counts)}`);
   }
 });
 
@@ -81,15 +133,56 @@ test("of a long list the rows in sight are made, and a few beside them", () => {
 });
 
 test("memory is told in the shape of the tensor that the program has there", () => {
-  const rest = { kind: "lazybuffer", dtype: "float32", user: 0, arg: "", digest: "", name: "", scope: null, backward: false };
+  const rest = {
+    kind: "lazybuffer",
+    dtype: "float32",
+    user: 0,
+    arg: "",
+    digest: "",
+    name: "",
+    scope: null,
+    backward: false,
+  };
   const draw = (calls: string[]): string => {
     const nodes = [
-      { ...rest, id: 0, op: "BUFFER", label: "BUFFER", group: "buffer", src: [], shape: [6], detail: "float32 6 on LLVM", calls: [] },
-      { ...rest, id: 1, op: "RESHAPE", label: "RESHAPE", group: "movement", src: [0], shape: [2, 3], detail: "2×3", calls },
+      {
+        ...rest,
+        id: 0,
+        op: "BUFFER",
+        label: "BUFFER",
+        group: "buffer",
+        src: [],
+        shape: [6],
+        detail: "float32 6 on LLVM",
+        calls: [],
+      },
+      {
+        ...rest,
+        id: 1,
+        op: "RESHAPE",
+        label: "RESHAPE",
+        group: "movement",
+        src: [0],
+        shape: [2, 3],
+        detail: "2×3",
+        calls,
+      },
       { ...rest, id: 2, op: "NEG", label: "NEG", group: "alu", src: [1], shape: [2, 3], detail: "2×3", calls: ["neg"] },
     ] as unknown as Node[];
-    const graph = { root: [2], nodes: new Map(nodes.map(({ id, src }) => [id, { node: id, src: [...src] }])), changed: new Set<number>() };
-    const options: FoldOptions = { constants: true, index: false, views: true, budget: 10, cone: null, hops: null, keep: new Set() };
+    const graph = {
+      root: [2],
+      nodes: new Map(nodes.map(({ id, src }) => [id, { node: id, src: [...src] }])),
+      changed: new Set<number>(),
+    };
+    const options: FoldOptions = {
+      constants: true,
+      index: false,
+      views: true,
+      budget: 10,
+      cone: null,
+      hops: null,
+      keep: new Set(),
+    };
     return fold({ nodes } as unknown as Trace, graph, options).boxes[0].detail;
   };
   assert.equal(draw([]), "float32 2×3 on LLVM");
@@ -97,15 +190,50 @@ test("memory is told in the shape of the tensor that the program has there", () 
 });
 
 test("memory is told in that shape too where its view is in a region", () => {
-  const rest = { kind: "lazybuffer", dtype: "float32", user: 0, arg: "", digest: "", name: "", scope: null, backward: false, calls: [] };
+  const rest = {
+    kind: "lazybuffer",
+    dtype: "float32",
+    user: 0,
+    arg: "",
+    digest: "",
+    name: "",
+    scope: null,
+    backward: false,
+    calls: [],
+  };
   const nodes = [
-    { ...rest, id: 0, op: "BUFFER", label: "BUFFER", group: "buffer", src: [], shape: [6], detail: "float32 6 on LLVM" },
+    {
+      ...rest,
+      id: 0,
+      op: "BUFFER",
+      label: "BUFFER",
+      group: "buffer",
+      src: [],
+      shape: [6],
+      detail: "float32 6 on LLVM",
+    },
     { ...rest, id: 1, op: "RESHAPE", label: "RESHAPE", group: "movement", src: [0], shape: [2, 3], detail: "2×3" },
     { ...rest, id: 2, op: "NEG", label: "NEG", group: "alu", src: [1], shape: [2, 3], detail: "2×3" },
   ] as unknown as Node[];
-  const graph = { root: [2], nodes: new Map([[0, { node: 0, src: [] }], [2, { node: 2, src: [0] }]]), changed: new Set<number>() };
+  const graph = {
+    root: [2],
+    nodes: new Map([
+      [0, { node: 0, src: [] }],
+      [2, { node: 2, src: [0] }],
+    ]),
+    changed: new Set<number>(),
+  };
   const regions = new Map([[2, { members: [1, 2], label: "2 nodes", detail: "" }]]);
-  const options = { constants: true, index: false, views: true, budget: 10, cone: null, hops: null, keep: new Set(), regions } as unknown as FoldOptions;
+  const options = {
+    constants: true,
+    index: false,
+    views: true,
+    budget: 10,
+    cone: null,
+    hops: null,
+    keep: new Set(),
+    regions,
+  } as unknown as FoldOptions;
   assert.equal(fold({ nodes } as unknown as Trace, graph, options).boxes[0].detail, "float32 2×3 on LLVM");
 });
 

@@ -6,15 +6,39 @@ const box = (id: number): { id: number; width: number; height: number } => ({ id
 
 test("a kernel's boxes lie in its frame, others outside of all frames, and sources above their users", () => {
   const boxes = [0, 1, 2, 3, 4, 5].map(box);
-  const edges = [[0, 1], [1, 2], [2, 3], [5, 3], [3, 4]].map(([src, dst]) => ({ src, dst }));
-  const owner = new Map([[1, 0], [2, 0], [3, 1], [4, 1]]);
-  const made = framedLayout(boxes, edges, (id) => owner.get(id) ?? null, () => 200)!;
-  assert.deepEqual(made.frames.map(({ kernel }) => kernel), [0, 1]);
+  const edges = [
+    [0, 1],
+    [1, 2],
+    [2, 3],
+    [5, 3],
+    [3, 4],
+  ].map(([src, dst]) => ({ src, dst }));
+  const owner = new Map([
+    [1, 0],
+    [2, 0],
+    [3, 1],
+    [4, 1],
+  ]);
+  const made = framedLayout(
+    boxes,
+    edges,
+    (id) => owner.get(id) ?? null,
+    () => 200,
+  )!;
+  assert.deepEqual(
+    made.frames.map(({ kernel }) => kernel),
+    [0, 1],
+  );
   const within = (id: number): number[] => {
     const { x, y } = made.positions.get(id)!;
-    return made.frames.filter((f) => x - 30 >= f.left && x + 30 <= f.left + f.width && y - 20 >= f.top && y + 20 <= f.top + f.height).map((f) => f.kernel);
+    return made.frames
+      .filter((f) => x - 30 >= f.left && x + 30 <= f.left + f.width && y - 20 >= f.top && y + 20 <= f.top + f.height)
+      .map((f) => f.kernel);
   };
-  assert.deepEqual(boxes.map(({ id }) => within(id)), [[], [0], [0], [1], [1], []]);
+  assert.deepEqual(
+    boxes.map(({ id }) => within(id)),
+    [[], [0], [0], [1], [1], []],
+  );
   for (const { src, dst } of edges) assert.ok(made.positions.get(src)!.y < made.positions.get(dst)!.y);
   assert.ok(made.frames[0].top + made.frames[0].height <= made.frames[1].top);
   assert.equal(made.edges.length, edges.length);
@@ -26,6 +50,17 @@ test("a kernel's boxes lie in its frame, others outside of all frames, and sourc
 });
 
 test("frames that depend on one another in a circle are not drawn", () => {
-  const edges = [[0, 1], [1, 2]].map(([src, dst]) => ({ src, dst }));
-  assert.equal(framedLayout([0, 1, 2].map(box), edges, (id) => (id === 1 ? 1 : 0), () => 0), null);
+  const edges = [
+    [0, 1],
+    [1, 2],
+  ].map(([src, dst]) => ({ src, dst }));
+  assert.equal(
+    framedLayout(
+      [0, 1, 2].map(box),
+      edges,
+      (id) => (id === 1 ? 1 : 0),
+      () => 0,
+    ),
+    null,
+  );
 });

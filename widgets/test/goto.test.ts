@@ -8,12 +8,26 @@ const entry = (kind: Entry["kind"], name: string, says = ""): Entry => ({ kind, 
 const names = (query: string, ...entries: Entry[]): string[] => answersTo(query, entries).rows.map(({ name }) => name);
 
 test("whole names come first, then beginnings, beginnings of words, parts, and letters in order", () => {
-  const found = ["store", "store_load", "fold_stores", "bitstored", "s_to_range_ended", "load"].map((name) => entry("rule", name));
-  assert.deepEqual(names("store", ...found.reverse()), ["store", "store_load", "fold_stores", "bitstored", "s_to_range_ended"]);
+  const found = ["store", "store_load", "fold_stores", "bitstored", "s_to_range_ended", "load"].map((name) =>
+    entry("rule", name),
+  );
+  assert.deepEqual(names("store", ...found.reverse()), [
+    "store",
+    "store_load",
+    "fold_stores",
+    "bitstored",
+    "s_to_range_ended",
+  ]);
 });
 
 test("what answers equally well is listed by kind, then the shorter name, then as it came", () => {
-  const found = [entry("opcode", "ret"), entry("rule", "reduce_to_loop"), entry("rule", "redo"), entry("panel", "Rewrites"), entry("opcode", "rep")];
+  const found = [
+    entry("opcode", "ret"),
+    entry("rule", "reduce_to_loop"),
+    entry("rule", "redo"),
+    entry("panel", "Rewrites"),
+    entry("opcode", "rep"),
+  ];
   assert.deepEqual(names("re", ...found), ["Rewrites", "redo", "reduce_to_loop", "ret", "rep"]);
 });
 
@@ -35,6 +49,9 @@ test("the letters that answer are marked", () => {
 test("without a query there are panels and actions, in their order; what is too much is counted", () => {
   const found = [entry("action", "Fit"), entry("panel", "Why"), entry("opcode", "ret")];
   assert.deepEqual(names("", ...found), ["Fit", "Why"]);
-  const { rows, total } = answersTo("ret", Array.from({ length: 80 }, (_, i) => entry("opcode", `ret${i}`)));
+  const { rows, total } = answersTo(
+    "ret",
+    Array.from({ length: 80 }, (_, i) => entry("opcode", `ret${i}`)),
+  );
   assert.deepEqual([rows.length, total], [50, 80]);
 });

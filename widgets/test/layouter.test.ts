@@ -87,7 +87,10 @@ test("where a worker is forbidden, the page lays out itself, and does not ask ag
   const count = LateWorker.all.length;
   LateWorker.all.at(-1)!.onerror!({ preventDefault: () => undefined });
   layouter.lay(chain(1200), (layout) => made.push(layout));
-  assert.deepEqual(made.map(({ positions }) => positions.size), [1000, 1200]);
+  assert.deepEqual(
+    made.map(({ positions }) => positions.size),
+    [1000, 1200],
+  );
   assert.equal(LateWorker.all.length, count);
   assert.deepEqual(told, [1000, null]);
 });

@@ -4,12 +4,35 @@ import type { Link, Node, Stage, Trace } from "../src/model";
 import { TraceIndex, throughput } from "../src/provenance";
 
 function node(id: number, kind: string, op: string, src: number[] = [], user: number | null = null): Node {
-  const rest = { dtype: "float32", shape: null, arg: "", digest: `d${id}`, label: op, detail: "", group: "alu", calls: [], name: "", scope: null, backward: false };
+  const rest = {
+    dtype: "float32",
+    shape: null,
+    arg: "",
+    digest: `d${id}`,
+    label: op,
+    detail: "",
+    group: "alu",
+    calls: [],
+    name: "",
+    scope: null,
+    backward: false,
+  };
   return { id, kind, op, src, user, ...rest };
 }
 
 function stage(id: number, kernel: number | null, steps: Stage["steps"] = []): Stage {
-  const rest = { decisions: [], opts: [], candidates: [], search: null, thread: 0, transform: null, choices: [], started_us: 0, elapsed_us: 10, parent: null };
+  const rest = {
+    decisions: [],
+    opts: [],
+    candidates: [],
+    search: null,
+    thread: 0,
+    transform: null,
+    choices: [],
+    started_us: 0,
+    elapsed_us: 10,
+    parent: null,
+  };
   return { id, name: `stage ${id}`, kernel, before: [2], after: [4], steps, ...rest };
 }
 
@@ -57,17 +80,27 @@ const TRACE: Trace = {
     flops: 2000,
     bytes_moved: 500,
     compile_us: 1,
-    cached: false, known: "",
+    cached: false,
+    known: "",
     code_bytes: 0,
     not_run: "",
     nest: [],
+    bytes_written: 0,
+    arithmetic: [],
     same_as: id === 1 ? 0 : null,
   })),
   programs: [{ id: 0, kernel: 0, language: "c", lines: [{ text: "x;", nodes: [3] }], effort: "", branches: false }],
-  runs: [{ id: 0, kernel: 0, times_us: [2], median_us: 2, low_us: 1, high_us: 3, started_us: 0 }],
+  runs: [
+    { id: 0, kernel: 0, times_us: [2], median_us: 2, low_us: 1, high_us: 3, started_us: 0, first_us: 1, warm: true },
+  ],
   buffers: [],
   messages: [],
-  memory: [], scopes: [], branches: [], recordings: [], checks: [],
+  memory: [],
+  scopes: [],
+  branches: [],
+  recordings: [],
+  checks: [],
+  roofs: [],
 };
 
 const sorted = (ids: Iterable<number>): number[] => [...ids].sort((a, b) => a - b);

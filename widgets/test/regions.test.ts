@@ -5,9 +5,23 @@ import { TraceIndex } from "../src/provenance";
 import { contract, contractTwins } from "../src/regions";
 
 /** `lines[i]` is the Python line of node i (null: none); all of one kernel. */
-function graphOf(sources: number[][], lines: (number | null)[]): { index: TraceIndex; graph: Parameters<typeof contract>[1] } {
+function graphOf(
+  sources: number[][],
+  lines: (number | null)[],
+): { index: TraceIndex; graph: Parameters<typeof contract>[1] } {
   const nodes = sources.map((src, id): Node => {
-    const rest = { dtype: "float32", shape: [2], arg: "", digest: "", detail: "", group: "alu", calls: [], name: "", scope: null, backward: false };
+    const rest = {
+      dtype: "float32",
+      shape: [2],
+      arg: "",
+      digest: "",
+      detail: "",
+      group: "alu",
+      calls: [],
+      name: "",
+      scope: null,
+      backward: false,
+    };
     return { id, kind: "lazybuffer", op: "ADD", label: "ADD", src, user: lines[id], ...rest };
   });
   const empty = { links: [], stages: [], kernels: [], programs: [], runs: [] };
@@ -21,7 +35,14 @@ test("what one line gave one kernel is one box, with all that is inside and all 
   const { index, graph } = graphOf([[], [0], [1], [2, 0], [3], [4]], [0, 1, 1, 1, 1, 0]);
   const made = contract(index, graph, new Set());
   assert.deepEqual([...made.members], [[4, [1, 2, 3, 4]]]);
-  assert.deepEqual([...made.graph.nodes].map(([id, { src }]) => [id, src]), [[0, []], [4, [0]], [5, [4]]]);
+  assert.deepEqual(
+    [...made.graph.nodes].map(([id, { src }]) => [id, src]),
+    [
+      [0, []],
+      [4, [0]],
+      [5, [4]],
+    ],
+  );
 });
 
 test("a region with an opened node, or of few nodes, is drawn one by one", () => {
@@ -41,7 +62,19 @@ test("the copies that unrolling made are one box; constants and addresses do not
   const nodes: Node[] = [];
   const add = (op: string, src: number[], more: Partial<Node> = {}): number => {
     const id = nodes.length;
-    const rest = { dtype: "float32", shape: null, arg: "", digest: "", detail: "", group: "memory", user: null, calls: [], name: "", scope: null, backward: false };
+    const rest = {
+      dtype: "float32",
+      shape: null,
+      arg: "",
+      digest: "",
+      detail: "",
+      group: "memory",
+      user: null,
+      calls: [],
+      name: "",
+      scope: null,
+      backward: false,
+    };
     nodes.push({ id, kind: "uop", op, label: op, src, ...rest, ...more });
     return id;
   };
@@ -55,7 +88,11 @@ test("the copies that unrolling made are one box; constants and addresses do not
   const sink = add("SINK", stores, { group: "control" });
   const empty = { links: [], stages: [], kernels: [], programs: [], runs: [] };
   const index = new TraceIndex({ nodes, ...empty } as unknown as Trace);
-  const graph = { root: [sink], nodes: new Map(nodes.map(({ id, src }) => [id, { node: id, src }])), changed: new Set<number>() };
+  const graph = {
+    root: [sink],
+    nodes: new Map(nodes.map(({ id, src }) => [id, { node: id, src }])),
+    changed: new Set<number>(),
+  };
   const made = contractTwins(index, graph, new Set());
   const inside = [...made.members.values()].map((ids) => `${ids.length} ${nodes[ids[0]].op}`);
   assert.deepEqual(inside.sort(), ["4 INDEX", "4 INDEX", "4 LOAD", "4 STORE"]);

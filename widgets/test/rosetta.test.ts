@@ -10,13 +10,69 @@ test("alignment moves no line, and says where counterparts are", () => {
   assert.deepEqual(
     rows.map(({ origin, spans, elsewhere }) => [origin, spans, elsewhere]),
     [
-      [null, [[0, 1], [0, 0], [0, 0]], [false, false, false]],
-      [1, [[1, 2], [0, 1], [0, 0]], [false, false, true]],
-      [4, [[0, 0], [1, 2], [0, 0]], [false, false, false]],
-      [2, [[2, 4], [2, 3], [0, 1]], [false, false, false]],
-      [3, [[4, 5], [3, 4], [0, 0]], [false, false, false]],
-      [2, [[5, 6], [0, 0], [0, 0]], [false, true, true]],
-      [1, [[0, 0], [0, 0], [1, 2]], [true, true, false]],
+      [
+        null,
+        [
+          [0, 1],
+          [0, 0],
+          [0, 0],
+        ],
+        [false, false, false],
+      ],
+      [
+        1,
+        [
+          [1, 2],
+          [0, 1],
+          [0, 0],
+        ],
+        [false, false, true],
+      ],
+      [
+        4,
+        [
+          [0, 0],
+          [1, 2],
+          [0, 0],
+        ],
+        [false, false, false],
+      ],
+      [
+        2,
+        [
+          [2, 4],
+          [2, 3],
+          [0, 1],
+        ],
+        [false, false, false],
+      ],
+      [
+        3,
+        [
+          [4, 5],
+          [3, 4],
+          [0, 0],
+        ],
+        [false, false, false],
+      ],
+      [
+        2,
+        [
+          [5, 6],
+          [0, 0],
+          [0, 0],
+        ],
+        [false, true, true],
+      ],
+      [
+        1,
+        [
+          [0, 0],
+          [0, 0],
+          [1, 2],
+        ],
+        [true, true, false],
+      ],
     ],
   );
 });

@@ -10,21 +10,40 @@ interface Row {
   offsets: (number | null)[];
 }
 
-const rows = JSON.parse(readFileSync(new URL("../../../tests/fixtures/shapes/chains.json", import.meta.url), "utf8")) as Row[];
+const rows = JSON.parse(
+  readFileSync(new URL("../../../tests/fixtures/shapes/chains.json", import.meta.url), "utf8"),
+) as Row[];
 
 test("the elements of random views lie where Python says", () => {
   assert.ok(rows.some(({ views }) => views.length > 1) && rows.some(({ offsets }) => offsets.includes(null)));
   for (const { views, first, box, offsets } of rows) {
     const shape = views.at(-1)![0];
     assert.deepEqual(shownBox(shape, first), box);
-    assert.deepEqual(cellsOf(views, box).map(({ offset }) => offset), offsets);
+    assert.deepEqual(
+      cellsOf(views, box).map(({ offset }) => offset),
+      offsets,
+    );
   }
 });
 
 test("memory is drawn in the rows of the first shape that has some, around what is read", () => {
   const plain: ViewData = [[4, 6], [6, 1], 0, null];
-  const step = { op: "", arg: "", law: "", formula: "", node: null, before: ["", ""] as [string, string], after: ["", ""] as [string, string] };
-  assert.equal(memoryWidth([{ ...step, shape: [24], views: [[[24], [1], 0, null]] }, { ...step, shape: [4, 6], views: [plain] }]), 6);
+  const step = {
+    op: "",
+    arg: "",
+    law: "",
+    formula: "",
+    node: null,
+    before: ["", ""] as [string, string],
+    after: ["", ""] as [string, string],
+  };
+  assert.equal(
+    memoryWidth([
+      { ...step, shape: [24], views: [[[24], [1], 0, null]] },
+      { ...step, shape: [4, 6], views: [plain] },
+    ]),
+    6,
+  );
   assert.equal(memoryWidth([{ ...step, shape: [6, 4], views: [[[6, 4], [1, 6], 0, null]] }]), 16);
   assert.deepEqual(memoryWindow(10000, 16, 5000), [4992, 5248]);
   assert.deepEqual(memoryWindow(10, 16, 5), [0, 10]);

@@ -2,7 +2,18 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { meaning, optMeaning } from "../src/explaining";
-import { bufferName, bytes, count, duration, figures, kernelNameParts, paragraphs, quartiles, span, truncate } from "../src/format";
+import {
+  bufferName,
+  bytes,
+  count,
+  duration,
+  figures,
+  kernelNameParts,
+  paragraphs,
+  quartiles,
+  span,
+  truncate,
+} from "../src/format";
 import type { KernelInfo, Node, Trace } from "../src/model";
 import { explain } from "../src/opcodes";
 import { parseQuery } from "../src/search";
@@ -13,7 +24,19 @@ import { treeDiff, treeLines } from "../src/tree";
 import { liveBytes } from "../src/figures";
 
 function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
-  const base = { kind: "uop", dtype: "int64", shape: null, arg: "", digest: `d${id}`, user: null, detail: "", calls: [], name: "", scope: null, backward: false };
+  const base = {
+    kind: "uop",
+    dtype: "int64",
+    shape: null,
+    arg: "",
+    digest: `d${id}`,
+    user: null,
+    detail: "",
+    calls: [],
+    name: "",
+    scope: null,
+    backward: false,
+  };
   return { ...base, id, op, src, label: op, group: op === "CONST" ? "const" : "alu", ...more };
 }
 
@@ -27,7 +50,8 @@ function graphOf(trace: Trace, root: number[]): Parameters<typeof fold>[1] {
 }
 
 test("a docstring is read in paragraphs, its formulas line by line", () => {
-  const doc = "What it does,\nin two lines.\n\n    r = usual\n    for once in range(any(c)):\n        r = rare\n\nThen more.\n";
+  const doc =
+    "What it does,\nin two lines.\n\n    r = usual\n    for once in range(any(c)):\n        r = rare\n\nThen more.\n";
   assert.deepEqual(paragraphs(doc), [
     { text: "What it does, in two lines.", formula: false },
     { text: "r = usual\nfor once in range(any(c)):\n    r = rare", formula: true },
@@ -46,14 +70,29 @@ test("the tokens of a line joined are the line, in every language", () => {
     "",
   ];
   for (const language of ["c", "llvm", "asm", "uops", "python", "unheard-of"]) {
-    for (const line of lines) assert.equal(tokenize(language, line).map(([, text]) => text).join(""), line);
+    for (const line of lines)
+      assert.equal(
+        tokenize(language, line)
+          .map(([, text]) => text)
+          .join(""),
+        line,
+      );
   }
 });
 
 test("tokens have the kinds that a reader expects", () => {
   const kinds = (language: string, line: string): Record<string, string> =>
-    Object.fromEntries(tokenize(language, line).filter(([kind]) => kind !== "").map(([kind, text]) => [text.trim(), kind]));
-  assert.deepEqual(kinds("c", "float8 a = f(3); // x"), { float8: "type", f: "call", "3": "number", "// x": "comment" });
+    Object.fromEntries(
+      tokenize(language, line)
+        .filter(([kind]) => kind !== "")
+        .map(([kind, text]) => [text.trim(), kind]),
+    );
+  assert.deepEqual(kinds("c", "float8 a = f(3); // x"), {
+    float8: "type",
+    f: "call",
+    "3": "number",
+    "// x": "comment",
+  });
   assert.deepEqual(kinds("llvm", "ret i64 %x"), { ret: "call", i64: "type", "%x": "register" });
   assert.deepEqual(kinds("asm", "\tinc\trcx"), { inc: "call", rcx: "register" });
 });
@@ -75,21 +114,45 @@ test("a docstring over several lines is a string on each of them", () => {
 });
 
 test("numbers read as people write them", () => {
-  assert.deepEqual([0.4123, 12.34, 123.4, 5678, 2.1e6].map(duration), ["0.41 µs", "12.3 µs", "123 µs", "5.68 ms", "2.10 s"]);
+  assert.deepEqual([0.4123, 12.34, 123.4, 5678, 2.1e6].map(duration), [
+    "0.41 µs",
+    "12.3 µs",
+    "123 µs",
+    "5.68 ms",
+    "2.10 s",
+  ]);
   assert.deepEqual([12, 12_288, 3_400_000].map(bytes), ["12 B", "12.3 kB", "3.40 MB"]);
   assert.equal(truncate("abcdef", 4), "abc…");
 });
 
 test("each number of a kernel's name takes the kind of one axis of that size", () => {
-  const kernel = { name: "r_8_8_3", axes: [["t0", "thread", 8], ["r1", "reduce", 8]] } as unknown as KernelInfo;
-  const kinds = kernelNameParts(kernel).filter(({ text }) => /\d/.test(text)).map(({ kind }) => kind);
+  const kernel = {
+    name: "r_8_8_3",
+    axes: [
+      ["t0", "thread", 8],
+      ["r1", "reduce", 8],
+    ],
+  } as unknown as KernelInfo;
+  const kinds = kernelNameParts(kernel)
+    .filter(({ text }) => /\d/.test(text))
+    .map(({ kind }) => kind);
   assert.deepEqual(kinds, ["thread", "reduce", null]);
 });
 
 test("a size that is arithmetic is found in a kernel's name by its letters and digits", () => {
-  const kernel = { name: "r_4v_v3_8", axes: [["g0", "global", "4*v"], ["r1", "reduce", "v//3"], ["u2", "unroll", 8]] };
+  const kernel = {
+    name: "r_4v_v3_8",
+    axes: [
+      ["g0", "global", "4*v"],
+      ["r1", "reduce", "v//3"],
+      ["u2", "unroll", 8],
+    ],
+  };
   const kinds = kernelNameParts(kernel as unknown as KernelInfo).filter(({ kind }) => kind !== null);
-  assert.deepEqual(kinds.map(({ text, kind }) => `${text} ${kind}`), ["4v global", "v3 reduce", "8 unroll"]);
+  assert.deepEqual(
+    kinds.map(({ text, kind }) => `${text} ${kind}`),
+    ["4v global", "v3 reduce", "8 unroll"],
+  );
 });
 
 test("a query is words, fields and regular expressions, all of which must hold", () => {
@@ -114,10 +177,27 @@ test("constants and index maths fold into the boxes that use them", () => {
     node(3, "DEFINE_GLOBAL", [], { group: "buffer", dtype: "float32*" }),
     node(4, "INDEX", [3, 2], { group: "memory", dtype: "float32*", detail: "data0[g0*4]" }),
   );
-  const options = { constants: true, index: true, views: false, hops: null, budget: 400, cone: null, keep: new Set<number>() };
+  const options = {
+    constants: true,
+    index: true,
+    views: false,
+    hops: null,
+    budget: 400,
+    cone: null,
+    keep: new Set<number>(),
+  };
   const drawn = fold(trace, graphOf(trace, [4]), options);
-  assert.deepEqual(drawn.boxes.map(({ id }) => id), [0, 3, 4]);
-  assert.deepEqual(drawn.edges.map(({ src, dst, operands }) => [src, dst, operands]), [[3, 4, [0]], [0, 4, [1]]]);
+  assert.deepEqual(
+    drawn.boxes.map(({ id }) => id),
+    [0, 3, 4],
+  );
+  assert.deepEqual(
+    drawn.edges.map(({ src, dst, operands }) => [src, dst, operands]),
+    [
+      [3, 4, [0]],
+      [0, 4, [1]],
+    ],
+  );
   assert.deepEqual([drawn.folded, drawn.hidden, drawn.total], [{ constants: 1, index: 1, views: 0 }, 0, 5]);
   const open = fold(trace, graphOf(trace, [4]), { ...options, constants: false, index: false });
   assert.equal(open.boxes.length, 5);
@@ -126,25 +206,54 @@ test("constants and index maths fold into the boxes that use them", () => {
 test("past the budget the nearest boxes are drawn, and what is hidden is counted", () => {
   const chain = Array.from({ length: 50 }, (_, id) => node(id, "NEG", id === 0 ? [] : [id - 1], { dtype: "float32" }));
   const trace = traceOf(...chain);
-  const options = { constants: true, index: true, views: false, hops: null, budget: 10, cone: null, keep: new Set<number>() };
+  const options = {
+    constants: true,
+    index: true,
+    views: false,
+    hops: null,
+    budget: 10,
+    cone: null,
+    keep: new Set<number>(),
+  };
   const drawn = fold(trace, graphOf(trace, [49]), options);
-  assert.deepEqual(drawn.boxes.map(({ id }) => id), [49, 48, 47, 46, 45, 44, 43, 42, 41, 40]);
+  assert.deepEqual(
+    drawn.boxes.map(({ id }) => id),
+    [49, 48, 47, 46, 45, 44, 43, 42, 41, 40],
+  );
   assert.equal(drawn.hidden, 40);
   assert.equal(drawn.boxes.at(-1)!.hidden, 1);
 });
 
 test("a cone holds what lies above and below its centre", () => {
   const trace = traceOf(node(0, "A"), node(1, "B"), node(2, "C", [0]), node(3, "D", [1]), node(4, "E", [2, 3]));
-  const options = { constants: true, index: false, views: false, hops: null, budget: 400, cone: new Set([2]), keep: new Set<number>() };
-  assert.deepEqual(fold(trace, graphOf(trace, [4]), options).boxes.map(({ id }) => id), [0, 2, 4]);
+  const options = {
+    constants: true,
+    index: false,
+    views: false,
+    hops: null,
+    budget: 400,
+    cone: new Set([2]),
+    keep: new Set<number>(),
+  };
+  assert.deepEqual(
+    fold(trace, graphOf(trace, [4]), options).boxes.map(({ id }) => id),
+    [0, 2, 4],
+  );
 });
 
 test("before and after are aligned; what both have is one line", () => {
   const trace = traceOf(
-    node(0, "LOAD"), node(1, "LOAD2"), node(2, "MUL", [0, 1]), node(3, "ACC"), node(4, "ADD", [2, 3]), node(5, "MULACC", [0, 1, 3]),
+    node(0, "LOAD"),
+    node(1, "LOAD2"),
+    node(2, "MUL", [0, 1]),
+    node(3, "ACC"),
+    node(4, "ADD", [2, 3]),
+    node(5, "MULACC", [0, 1, 3]),
   );
   const rows = treeDiff(trace, 4, 5).map(({ before, after, same }) => [
-    before && before.prefix + before.text, after && after.prefix + after.text, same,
+    before && before.prefix + before.text,
+    after && after.prefix + after.text,
+    same,
   ]);
   assert.deepEqual(rows, [
     ["ADD", "MULACC", false],
@@ -156,15 +265,29 @@ test("before and after are aligned; what both have is one line", () => {
 });
 
 test("a result that was a part of what it replaces is one line on both sides", () => {
-  const trace = traceOf(node(0, "X"), node(1, "NEG", [0]), node(2, "CONST", [], { detail: "0" }), node(3, "ADD", [1, 2]));
+  const trace = traceOf(
+    node(0, "X"),
+    node(1, "NEG", [0]),
+    node(2, "CONST", [], { detail: "0" }),
+    node(3, "ADD", [1, 2]),
+  );
   const rows = treeDiff(trace, 3, 1).map(({ before, after, same }) => [before?.text, after?.text, same]);
-  assert.deepEqual(rows, [["ADD", undefined, false], ["NEG", "NEG", true], ["CONST 0", undefined, false]]);
+  assert.deepEqual(rows, [
+    ["ADD", undefined, false],
+    ["NEG", "NEG", true],
+    ["CONST 0", undefined, false],
+  ]);
 });
 
 test("a node met again is not written out again, and says how much is folded", () => {
   const trace = traceOf(node(0, "X"), node(1, "NEG", [0]), node(2, "MUL", [1, 1]));
   const lines = treeLines(trace, 2).map(({ prefix, text, folded }) => [prefix + text, folded]);
-  assert.deepEqual(lines, [["MUL", 0], ["├ NEG", 0], ["│ └ X", 0], ["└ NEG", 1]]);
+  assert.deepEqual(lines, [
+    ["MUL", 0],
+    ["├ NEG", 0],
+    ["│ └ X", 0],
+    ["└ NEG", 1],
+  ]);
 });
 
 test("bytes alive are the running sum of allocations and frees", () => {
@@ -174,7 +297,12 @@ test("bytes alive are the running sum of allocations and frees", () => {
     { ...buffer, bytes: 30, allocated_us: 5, freed_us: null },
     { ...buffer, bytes: 7, allocated_us: null, freed_us: null },
   ];
-  assert.deepEqual(liveBytes(buffers), [[0, 7], [1, 107], [5, 7], [5, 37]]);
+  assert.deepEqual(liveBytes(buffers), [
+    [0, 7],
+    [1, 107],
+    [5, 7],
+    [5, 37],
+  ]);
 });
 
 test("a time stands with its quartiles, that of a single run without", () => {
@@ -189,7 +317,9 @@ test("what has a name in Python goes by it, in the tensors' graph, in a kernel a
   const nodes = [
     node(0, "BUFFER", [], { kind: "lazybuffer", group: "buffer", name: "x", detail: "float32 8" }),
     node(1, "ADD", [0], { kind: "lazybuffer", name: "h" }),
-    ...[0, 1, 2].map((at) => node(2 + at, "DEFINE_GLOBAL", [], { group: "buffer", label: `data${at}`, arg: String(at), detail: "float32[8]" })),
+    ...[0, 1, 2].map((at) =>
+      node(2 + at, "DEFINE_GLOBAL", [], { group: "buffer", label: `data${at}`, arg: String(at), detail: "float32[8]" }),
+    ),
     node(5, "LOAD", [3], { detail: "data1[i]" }),
   ];
   const buffer = { device: "X", dtype: "f", size: 8, bytes: 32, allocated_us: 0, freed_us: null };
@@ -201,7 +331,10 @@ test("what has a name in Python goes by it, in the tensors' graph, in a kernel a
     { ...buffer, id: 4, name: "", maker: null },
   ];
   const empty = { links: [], stages: [], programs: [], runs: [] };
-  const kernels = [{ id: 0, nodes: [], roots: [], buffers: [2] }, { id: 1, nodes: [], roots: [], buffers: [0, 1, 2] }];
+  const kernels = [
+    { id: 0, nodes: [], roots: [], buffers: [2] },
+    { id: 1, nodes: [], roots: [], buffers: [0, 1, 2] },
+  ];
   const index = new TraceIndex({ nodes, buffers, kernels, ...empty } as unknown as Trace);
   const said = nodes.map((one) => {
     const { label, detail } = wordsOf(index, one, 1);
@@ -216,7 +349,13 @@ test("what has a name in Python goes by it, in the tensors' graph, in a kernel a
     ["LOAD", "x[i]"],
   ]);
   assert.deepEqual(wordsOf(index, nodes[3], null), { label: "data1", detail: "float32[8]" });
-  assert.deepEqual(buffers.map(bufferName), ["result of kernel 1", "x", "result of kernel 0", "y, result of kernel 1", "buffer 4"]);
+  assert.deepEqual(buffers.map(bufferName), [
+    "result of kernel 1",
+    "x",
+    "result of kernel 0",
+    "y, result of kernel 1",
+    "buffer 4",
+  ]);
 });
 
 test("numbers read as in the static picture", () => {
@@ -228,7 +367,10 @@ test("numbers read as in the static picture", () => {
 
 test("an opt says in words what it does, to which axis and by how much", () => {
   const does = meaning("opt", "VECTOR");
-  assert.equal(optMeaning("VECTOR(1, 8)"), `VECTOR(1, 8): ${does} Here axis 1, by 8; axes count from 0 as the kernel was scheduled.`);
+  assert.equal(
+    optMeaning("VECTOR(1, 8)"),
+    `VECTOR(1, 8): ${does} Here axis 1, by 8; axes count from 0 as the kernel was scheduled.`,
+  );
   assert.match(optMeaning("SWAP(0, 2)"), /Here axis 0, and axis 2;/);
   assert.match(optMeaning("THREAD(0)"), /Here axis 0; /);
   assert.equal(optMeaning("NOVEL(1, 2)"), "");

@@ -25,7 +25,10 @@ for (const { at, value, says } of refused) {
     let place = data;
     for (const key of at.slice(0, -1)) place = place[key] as typeof data;
     place[at.at(-1) as string] = value as never;
-    assert.throws(() => validTrace(data), (error: Error) => error instanceof PayloadError && error.message.startsWith(says));
+    assert.throws(
+      () => validTrace(data),
+      (error: Error) => error instanceof PayloadError && error.message.startsWith(says),
+    );
   });
 }
 

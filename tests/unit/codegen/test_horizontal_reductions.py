@@ -12,10 +12,9 @@ from tests.support.kernels import kernel_of, unread
 from tinyexplore.codegen import PASSES, lower, pipeline
 from tinyexplore.device import Device
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import AxisKind, Ops
 
 Maker = Callable[[LazyBuffer], LazyBuffer]

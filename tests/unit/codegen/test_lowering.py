@@ -16,9 +16,9 @@ from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.codegen.rewrites.narrow_comparisons import NARROW_COMPARISONS
 from tinyexplore.codegen.rewrites.unroll import copies
 from tinyexplore.dtype import dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.spec import AST_SPEC, LINEAR_SPEC, SpecError, verify

@@ -13,11 +13,10 @@ from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.runtime.emulator import RaceError
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops, UOp, index_const
 from tinyexplore.util import Context
 

@@ -11,10 +11,9 @@ from tests.graphs import from_numpy, matmul
 from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops
 
 WIDE = replace(MACHINE, registers_per_op=4)

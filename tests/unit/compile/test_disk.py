@@ -16,14 +16,13 @@ from tests.support.kernels import compile_all
 from tinyexplore.compile import compiler, disk
 from tinyexplore.compile import lowering as compiling
 from tinyexplore.compile.cache import runners
-from tinyexplore.engine import step_by_step
+from tinyexplore.engine import create_schedule, step_by_step
 from tinyexplore.execute.plan import plans
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.decisions import accumulators as decision
 from tinyexplore.kernel.opts import vector
 from tinyexplore.kernel.transforms import split
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import Recorder, StageBegan, recording
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
@@ -31,7 +30,7 @@ from tinyexplore.util import Context
 KEY = """
 from tests.unit.compile.test_disk import graph
 from tinyexplore.compile.disk import lowering_key
-from tinyexplore.schedule import create_schedule
+from tinyexplore.engine import create_schedule
 print([lowering_key(item.device, item.ast) for item in create_schedule([graph()])])
 """
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.ops.support import random_array
 from tests.support.interrupts import Interrupter
+from tests.support.patience import seconds
 from tinyexplore import Context, GlobalCounters, Tensor, TinyJit, capture
 from tinyexplore.execute import instances
 from tinyexplore.execute.instances import run_side_by_side, side_by_side
@@ -47,7 +48,7 @@ def test_copies_wait_for_all_and_an_instance_keeps_its_order(items: list[tuple[s
 
 
 def test_they_run_at_the_same_time_with_their_share_of_the_cores_and_their_errors_surface() -> None:
-    meeting = threading.Barrier(3, timeout=20)
+    meeting = threading.Barrier(3, timeout=seconds(20))
     ended: list[int] = []
 
     def work(number: int) -> None:

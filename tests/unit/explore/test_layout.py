@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.typescript import missing, run_typescript
-from tinyexplore.explore.pictures.layout import Box, Layout, edge_path, layout
+from tinyexplore.explore.tracefile.pictures.layout import Box, Layout, edge_path, layout
 
 VECTORS = Path(__file__).resolve().parents[2] / "fixtures" / "layout"
 TOLERANCE = 1e-6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -51,3 +52,34 @@ def test_numbers_of_dots_that_lie_together_are_drawn_over_all_else() -> None:
 def test_a_roofline_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one dot"):
         roofline_svg([], {"one core": 1.0}, {})
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance of "#rrggbb" or "#rgb", as WCAG 2 defines it."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    parts = [int(digits[k : k + 2], 16) / 255 for k in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _variables(sheet: str, start: str) -> dict[str, str]:
+    return dict(re.findall(r"--(\w+):(#[0-9a-f]+)", sheet[sheet.index(start) :].split("}")[0]))
+
+
+def test_the_number_on_a_dot_can_be_read_in_light_and_dark() -> None:
+    root = ElementTree.fromstring(roofline_svg([Dot("slow", 2e9, 1e9, 0.02)], {"one core": 118.0}, {}))
+    name = "{http://www.w3.org/2000/svg}"
+    sheet = root.find(f"{name}style").text
+    numbers = [node for node in root.iter(f"{name}text") if node.text == "0"]
+    dots = [node for node in root.iter(f"{name}circle")]
+    assert len(numbers) == len(dots) == 2  # on the plot and in the key
+    for number, dot in zip(numbers, dots, strict=True):
+        assert f".tx .{number.get('class')}{{fill:var(--{number.get('class')})}}" in sheet
+        pairs = [(number.get("fill"), dot.get("fill"))]
+        for scheme in (".tx{", "@media(prefers-color-scheme:dark){.tx{"):
+            colours = _variables(sheet, scheme)
+            assert "fill:var(--brand)" in dot.get("style")
+            pairs.append((colours[number.get("class")], colours["brand"]))
+        for ink, ground in pairs:
+            light, dark = sorted((_luminance(ink), _luminance(ground)), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)

@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tinyexplore.explore.model import TRACE_VERSION, KernelInfo, Node, Run, Stage, Step, Trace
-from tinyexplore.explore.pictures.graphs import drawn_graph
-from tinyexplore.explore.pictures.svg import graph_svg, pipeline_svg, to_dot, to_networkx
+from tinyexplore.explore.exports.interchange import to_dot, to_networkx
+from tinyexplore.explore.tracefile.model import TRACE_VERSION, KernelInfo, Node, Run, Stage, Step, Trace
+from tinyexplore.explore.tracefile.pictures.graphs import drawn_graph
+from tinyexplore.explore.tracefile.pictures.svg import graph_svg, pipeline_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

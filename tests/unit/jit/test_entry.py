@@ -15,6 +15,7 @@ from types import BuiltinFunctionType
 import numpy as np
 import pytest
 
+from tests.support.patience import seconds
 from tinyexplore import Context, Device, GlobalCounters, Tensor, TinyJit
 from tinyexplore.engine import step_by_step
 from tinyexplore.jit import JitError
@@ -351,5 +352,5 @@ late = Late()
 sys.kept = jit
 atexit.register(lambda: print(jit(x).tolist()))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=seconds(60))
     assert (done.returncode, done.stdout, done.stderr) == (0, "[2.0]\n", "")

@@ -255,6 +255,6 @@ def test_what_is_still_to_be_computed_from_the_old_value(is_given: bool) -> None
         found = jit(held, row, POSITION.bind(call)) if is_given else jit(row, POSITION.bind(call))
         np.testing.assert_array_equal(found.numpy(), pushed(array, row_of(call), call))
         np.testing.assert_array_equal(held.numpy(), array)
-        if is_given or call < 2:  # what nobody gave is the TinyJit's own after the capture (decision 7)
+        if is_given or call < 2:  # what nobody gave is the TinyJit's own after the capture (decision 6)
             np.testing.assert_array_equal(later.numpy(), expected)
     assert jit.captured is not None and not jit.captured.moves and not jit.captured.assigned

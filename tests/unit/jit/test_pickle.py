@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.patience import seconds
 from tinyexplore import Tensor, TinyJit, nn
 from tinyexplore.jit import JitError
 
@@ -49,7 +50,9 @@ given = np.load(sys.argv[1] + "/inputs.npz")
 found = [[result.numpy() for result in step(Tensor(given[name]))] for name in given.files]
 np.savez(sys.argv[1] + "/found.npz", *[result for results in found for result in results])
 """
-    result = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=seconds(120)
+    )
     assert result.returncode == 0, result.stderr
     expected = [result.numpy() for given in inputs for result in step(Tensor(given))]
     found = np.load(tmp_path / "found.npz")

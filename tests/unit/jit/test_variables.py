@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.ops.support import HAS_COMPILER, random_array
+from tests.support.patience import seconds
 from tinyexplore import Context, Tensor, TinyJit, Variable
 from tinyexplore.jit import JitError
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -130,7 +131,7 @@ def test_a_pickled_function_of_variables_goes_on_in_another_process(tmp_path: ob
     with open(path, "wb") as file:
         pickle.dump((step, cache), file)
     command = [sys.executable, "-c", PROGRAM, path, str(len(step.jit_cache))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds(300))
     assert done.stdout == "went on\n", done.stderr
     again, copied = pickle.loads(pickle.dumps((step, cache)))
     found = again(Tensor.ones(1, 3).contiguous(), at.bind(4)).numpy()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gguf
+import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 
 from tests.ops.support import HOW
 from tests.support.less_memory import limited
-from tinyexplore import Tensor, dtypes
+from tinyexplore import Device, Tensor, dtypes
 from tinyexplore.nn.state import FormatError, get_state_dict, gguf_load, safe_load, safe_save, torch_load
 from tinyexplore.nn.state.gguf import QUANTISED
 
@@ -477,3 +478,24 @@ def test_damage_anywhere_is_a_format_error_or_other_numbers(kind: str, tmp_path:
             pass
 
     damaged()
+
+
+SMALL_FLOATS = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
+
+
+@pytest.mark.parametrize("name", SMALL_FLOATS)
+def test_every_float8_of_torch_is_loaded(name: str) -> None:
+    bits = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    expected = bits.view(getattr(ml_dtypes, name)).astype(np.float32)
+    state = torch_load(FIXTURES / "float8.pt")
+    for key, part in (("", expected), (".transposed", expected.T), (".steps", expected[:, ::3])):
+        np.testing.assert_array_equal(state[name + key].to(Device.DEFAULT).float().numpy(), part)
+
+
+@pytest.mark.parametrize("code", ["F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F8_E8M0"])
+def test_every_float8_of_safetensors_is_loaded(code: str) -> None:
+    names = dict(zip(("F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F8_E8M0"), SMALL_FLOATS))
+    header = json.dumps({"x": {"dtype": code, "shape": [256], "data_offsets": [0, 256]}}).encode()
+    found = safe_load(bytes_tensor(len(header).to_bytes(8, "little") + header + bytes(range(256))))
+    expected = np.arange(256, dtype=np.uint8).view(getattr(ml_dtypes, names[code])).astype(np.float32)
+    np.testing.assert_array_equal(found["x"].float().numpy(), expected)

@@ -12,6 +12,7 @@ from tests.support.kernels import WIDE, compile_all, kernel_of, rendered
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import OptOps
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import CompileOptions, Effort
@@ -30,7 +31,6 @@ from tinyexplore.renderer.llvm.effort import (
     shuffled_from,
 )
 from tinyexplore.runtime.llvm import compiler_for
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.util import Context
 

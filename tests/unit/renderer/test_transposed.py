@@ -7,7 +7,7 @@ import pytest
 
 from tests.graphs import from_numpy, to_numpy
 from tests.support.kernels import compile_all
-from tinyexplore.schedule import create_schedule
+from tinyexplore.engine import create_schedule
 from tinyexplore.util import Context
 
 SHAPE = (131, 192)

@@ -16,13 +16,13 @@ from tests.fuzz.programs import PROGRAMS
 from tests.support.node import need_node
 from tinyexplore.codegen import lower
 from tinyexplore.dtype import dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.wasm import AssemblerError, WASMRenderer, assemble
 from tinyexplore.renderer.wasm.helpers import HELPERS
 from tinyexplore.renderer.wasm.opcodes import LANE, MEMORY, MEMORY_LANE, PLAIN
 from tinyexplore.runtime.wasm import wasm_target
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 
 f32 = dtypes.float32

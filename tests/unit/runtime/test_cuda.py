@@ -24,6 +24,7 @@ from tinyexplore.compile.compiler import runners
 from tinyexplore.compile.lowering import _programs, compile_optimised
 from tinyexplore.device import Buffer, Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.execute.graph import GraphLaunch
 from tinyexplore.execute.plan import plans
 from tinyexplore.explore import explore
@@ -35,7 +36,6 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.runtime import cuda, cuda_graph
 from tinyexplore.runtime.cuda import CUDA, CUDAError
 from tinyexplore.runtime.errors import CompileError
-from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import Launches, Recorder, recording
 from tinyexplore.util import Context
 from tinyexplore.util.config import DEVICE_FLAGS, config_from_environment

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.runtime import clang
 from tinyexplore.runtime.native import cache_bytes, cpu_target
+from tinyexplore.target.choice import machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
 from tinyexplore.util import Context
@@ -155,3 +159,12 @@ def test_the_target_tells_the_vectors_of_the_machine() -> None:
         assert (narrow.vector_bytes, narrow.vector_registers) == (32, 16)
     assert cache_bytes(9, 12345) == 12345
     assert 0 < wide.l1_bytes <= wide.l2_bytes
+
+
+@pytest.mark.skipif(machine() != "x86_64" or not C_COMPILERS, reason="the first x86-64, by a C compiler")
+def test_a_target_without_any_feature_runs() -> None:
+    program = "from tinyexplore import Tensor\nprint((Tensor([1, 2]) + 1).tolist())"
+    for name in ("x86-64", "native"):
+        with_target = {**os.environ, "TARGET": name, "DEVICE": "CLANG"}
+        found = subprocess.run([sys.executable, "-c", program], env=with_target, capture_output=True, text=True)
+        assert found.stdout == "[2, 3]\n", found.stderr

@@ -12,10 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.backends.programs import elementwise
+from tests.support.machine_code import A_LOOP, LIGHT
 from tinyexplore import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer import CompileOptions
-from tinyexplore.runtime.llvm import A_LOOP, LIGHT, shared_compiler
+from tinyexplore.runtime.llvm import shared_compiler
 from tinyexplore.util.locks import SharedLock
 
 PATIENCE = 60.0  # seconds that only a failure takes

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from tests.graphs import attention, from_numpy, matmul, numbers, softmax, to_numpy
 from tinyexplore import Tensor, nn
-from tinyexplore.device import Buffer
+from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import realize
+from tinyexplore.engine import create_schedule, realize
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import Decided, Recorder, recording
 from tinyexplore.uop import Ops
 
@@ -87,6 +88,7 @@ def test_what_a_row_is_read_for_twice_is_kept() -> None:
     assert sum(node.op is Ops.EXP for node in item.ast.toposort()) == 1
 
 
+@pytest.mark.pinned
 def test_attention_is_one_kernel_without_the_matrix_of_scores() -> None:
     q, k, v = (from_numpy(numbers(400, 16, seed=seed)) for seed in range(3))
     (item,) = create_schedule([attention(q, k, v)])
@@ -95,11 +97,25 @@ def test_attention_is_one_kernel_without_the_matrix_of_scores() -> None:
     assert kept == [400, 400, 400]  # scores, their exponentials, their softmax: one row of each
 
 
+@pytest.mark.pinned
 def test_scores_that_the_cache_holds_are_realised() -> None:
     q, k, v = (from_numpy(numbers(40, 16, seed=seed)) for seed in range(3))
     assert len(create_schedule([attention(q, k, v)])) == 3
 
 
+@pytest.mark.pinned
+def test_rows_that_a_wide_product_reads_are_stored_where_its_other_factor_needs_panels() -> None:
+    bound = Device["LLVM"].target.matrix_bytes // 4  # floats
+    rows = Tensor(numbers(bound // 512 + 16, 1024)).realize()
+    for x in (rows.softmax(1), rows - rows.mean(1, keepdim=True)):
+        wide = x @ Tensor(numbers(1024, bound // 1024 + 256)).realize()
+        narrow = x @ Tensor(numbers(1024, 64)).realize()
+        stored, kept = [create_schedule([product.lazydata.base]) for product in (wide, narrow)]
+        assert [item.outputs[0].op is Ops.REDUCE_AXIS for item in stored] == [False, True]
+        assert len(kept) == 1
+
+
+@pytest.mark.pinned
 def test_attention_over_more_than_the_cache_holds_is_three_kernels() -> None:
     q = from_numpy(numbers(32, 64))
     k, v = (from_numpy(numbers(20_000, 64, seed=seed)) for seed in range(2))
@@ -229,6 +245,67 @@ def test_a_kernel_does_not_store_what_a_copy_that_it_reads_is_made_of() -> None:
         known.update(item.buffers[: len(item.outputs)])
 
 
+def ranges(size: int) -> tuple[Tensor, Tensor]:
+    return Tensor.arange(size).reshape(size, 1), Tensor.arange(size)
+
+
+# a square factor that is made of constants or of a vector: itself, and what it is in NumPy
+FACTORS: dict[str, tuple[Callable[[int], Tensor], Callable[[int], np.ndarray]]] = {
+    "eye": (Tensor.eye, np.eye),
+    "scaled eye": (lambda n: Tensor.eye(n) * 3, lambda n: np.eye(n) * 3),
+    "one hot": (
+        lambda n: Tensor(np.arange(n, dtype=np.int32)[::-1].copy()).realize().one_hot(n).float(),
+        lambda n: np.eye(n)[::-1],
+    ),
+    "permutation": (lambda n: (ranges(n)[0] == n - 1 - ranges(n)[1]).float(), lambda n: np.eye(n)[::-1]),
+    "lower triangle": (lambda n: Tensor.ones(n, n).tril(), lambda n: np.tri(n)),
+    "upper triangle": (lambda n: Tensor.ones(n, n).triu(1), lambda n: 1 - np.tri(n)),
+    "band": (
+        lambda n: ((ranges(n)[0] - ranges(n)[1]).abs() < 3).float(),
+        lambda n: (np.abs(np.arange(n)[:, None] - np.arange(n)) < 3).astype(np.float64),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_a_factor_made_of_little_is_stored_for_a_large_product(name: str) -> None:
+    ours, theirs = FACTORS[name]
+    size = 256
+    values = np.random.default_rng(0).standard_normal((size, size)).astype(np.float32)
+    x = Tensor(values).realize()
+    factor = theirs(size)
+    cases = [
+        (x @ ours(size), values @ factor),
+        (ours(size) @ x, factor @ values),
+        (x @ ours(size).T, values @ factor.T),
+        (ours(size).T @ x, factor.T @ values),
+    ]
+    for product, expected in cases:
+        stored = [item.outputs[0] for item in create_schedule([product.lazydata.base])]
+        assert [node.op is Ops.REDUCE_AXIS for node in stored] == [False, True]
+        np.testing.assert_allclose(product.numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_product_with_an_identity_matrix_is_the_product_that_ieee_754_defines() -> None:
+    values = np.ones((256, 256), np.float32)
+    values[0, 0], values[1, 1], values[2, 2] = np.inf, np.nan, -np.inf
+    x = Tensor(values).realize()
+    eye = np.eye(256, dtype=np.float32)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal((x @ Tensor.eye(256)).numpy(), values @ eye)  # infinity times 0 is NaN
+        np.testing.assert_array_equal((Tensor.eye(256) @ x).numpy(), eye @ values)
+
+
+def test_a_factor_made_of_little_is_computed_where_few_rows_or_columns_read_it() -> None:
+    for product in (
+        Tensor(numbers(4, 256)).realize() @ Tensor.eye(256),
+        Tensor.eye(256) @ Tensor(numbers(256, 32)).realize(),
+        Tensor(np.arange(512, dtype=np.int32) % 16).realize().one_hot(16).float().T
+        @ Tensor(numbers(512, 64)).realize(),
+    ):
+        assert len(create_schedule([product.lazydata.base])) == 1
+
+
 def test_a_product_that_other_loops_use_has_a_kernel_of_its_own() -> None:
     product = matmul(from_numpy(numbers(64, 32)), from_numpy(numbers(32, 48)))
     spread = product.reshape((64, 48, 1)).expand((64, 48, 4)).alu(Ops.MUL, from_numpy(numbers(64, 48, 4)))
@@ -268,3 +345,39 @@ def test_a_product_shares_its_kernel_with_products_and_with_what_goes_into_it_on
     assert [len(item.ast.find(Ops.REDUCE)) for item in items if item.ast is not None] == [0, 2]
     reason = "a product and another reduction beside it: there is no tile of registers for both"
     assert reason in reasons(product.alu(Ops.ADD, means)).values()
+
+
+def test_large_products_have_kernels_of_their_own() -> None:
+    """Two sums of products in one kernel reach a third of the speed: none of them has panels."""
+    x, y = from_numpy(numbers(512, 128)), from_numpy(numbers(512, 96))
+    both = matmul(x, from_numpy(numbers(128, 256))).alu(Ops.ADD, matmul(y, from_numpy(numbers(96, 256))))
+    items = create_schedule([both])
+    assert [len(item.ast.find(Ops.REDUCE)) for item in items if item.ast is not None] == [1, 1]
+
+
+def column_sums_expanded(rows: int, columns: int, wide: int) -> LazyBuffer:
+    """The sum of each column, written `wide` times side by side."""
+    x = from_numpy(numbers(rows, columns))
+    sums = x.permute((1, 0)).reduce(Ops.ADD, (1,))
+    return sums.reshape((columns, 1)).expand((columns, wide)).alu(Ops.NEG)
+
+
+def test_a_large_sum_that_reads_with_a_stride_has_a_kernel_of_its_own() -> None:
+    large = column_sums_expanded(512, 512, 64)
+    assert "large stride" in reasons(large)["REDUCE_AXIS"]
+    assert len(create_schedule([large])) == 2
+    assert len(create_schedule([column_sums_expanded(64, 64, 64)])) == 1
+
+
+def test_a_large_sum_that_reads_side_by_side_is_fused() -> None:
+    x = from_numpy(numbers(512, 512))
+    scale = from_numpy(numbers(512))  # has unit stride along the sum as well
+    sums = x.alu(Ops.MUL, scale.reshape((1, 512)).expand((512, 512))).reduce(Ops.ADD, (1,))
+    assert len(create_schedule([sums.reshape((512, 1)).expand((512, 64)).alu(Ops.NEG)])) == 1
+
+
+def test_a_strided_sum_with_a_weight_for_each_step_has_a_kernel_of_its_own() -> None:
+    x = from_numpy(numbers(512, 512))
+    weight = from_numpy(numbers(512)).reshape((1, 512)).expand((512, 512))
+    sums = x.permute((1, 0)).alu(Ops.MUL, weight).reduce(Ops.ADD, (1,))
+    assert len(create_schedule([sums.reshape((512, 1)).expand((512, 64)).alu(Ops.NEG)])) == 2

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.graphs import from_numpy, matmul, numbers, to_numpy
 from tests.reference import evaluate
+from tinyexplore.engine import create_schedule
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 

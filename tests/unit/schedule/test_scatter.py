@@ -12,11 +12,11 @@ from tests.reference import evaluate
 from tests.support.kernels import MACHINE
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.kernel.transforms.axes import with_split_axes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import AxisKind, Ops
 from tinyexplore.util import Context
 

@@ -8,8 +8,9 @@ import pytest
 from tests.golden.machines import MACHINES, opened
 from tinyexplore import Context, Tensor, TinyJit, capture
 from tinyexplore.dtype import dtypes
+from tinyexplore.engine import create_schedule, target_of
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import NO_WRITES, create_schedule
+from tinyexplore.schedule import NO_WRITES
 from tinyexplore.schedule.splitting import MUCH_TO_REDUCE, split_reductions
 from tinyexplore.uop import Ops
 
@@ -38,7 +39,7 @@ def test_a_large_reduction_to_few_results_has_partial_ones_in_memory(
 ) -> None:
     total = memory(*shape).reduce(op, axes)
     source, argument = total.src, total.arg
-    split = split_reductions([total], NO_WRITES)
+    split = split_reductions([total], NO_WRITES, target_of)
     (found,) = split.outputs
     if partial is None:
         assert found is total and not split.original
@@ -47,7 +48,7 @@ def test_a_large_reduction_to_few_results_has_partial_ones_in_memory(
     assert found.src[0].base.shape == partial and found.src[0].base.op is Ops.CONTIGUOUS
     assert (total.src, total.arg) == (source, argument), "what the user wrote stays"
     with Context(SPLIT_REDUCEOP=0):
-        assert split_reductions([total], NO_WRITES).outputs == [total]
+        assert split_reductions([total], NO_WRITES, target_of).outputs == [total]
 
 
 def test_who_reads_a_split_reduction_reads_the_split_one() -> None:
@@ -55,7 +56,7 @@ def test_who_reads_a_split_reduction_reads_the_split_one() -> None:
     total = x.reduce(Ops.ADD, (0,))
     centred = x.alu(Ops.MUL, total.expand((N,)))
     spread = centred.reduce(Ops.MAX, (0,))
-    split = split_reductions([spread, total], NO_WRITES)
+    split = split_reductions([spread, total], NO_WRITES, target_of)
     assert [split.original_of(node) for node in split.outputs] == [spread, total]
     assert split.original_of(split.outputs[0].src[0].base.src[0].src[0].src[0]) is centred
     outputs = {node for item in create_schedule([spread, total]) for node in item.outputs}

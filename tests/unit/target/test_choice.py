@@ -19,11 +19,11 @@ from tinyexplore.compile.disk import lowering_key
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.runtime.llvm import compiler_for
-from tinyexplore.schedule import create_schedule
 from tinyexplore.target import LEVELS, Target, UnknownTarget, choice_of, machine, nearest_level
 from tinyexplore.target.caches import CACHES
 from tinyexplore.target.choice import features_of
@@ -226,7 +226,7 @@ def test_what_comes_from_memory_is_said_by_the_last_cache() -> None:
     sources = []
     for more in (",l3=8M", ""):
         with Context(TARGET=f"x86-64-v3{STATED}{more}"):
-            node = LazyBuffer.const(0.0, dtypes.float32, "LLVM", (4096, 512)).contiguous()
+            node = LazyBuffer.iota(4096 * 512, dtypes.float32, "LLVM").reshape((4096, 512)).contiguous()
             doubled = node.alu(Ops.ADD, node).contiguous()
             (*_, item) = create_schedule([doubled])
             assert item.ast is not None

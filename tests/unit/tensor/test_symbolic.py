@@ -280,6 +280,7 @@ def test_assigning_to_a_view() -> None:
         x[2:3].expand(4, 6).assign(Tensor.ones(4, 6))
 
 
+HUGE = Variable("huge", 1, 1 << 40).bind(3)
 MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "two Variables in one broadcast": (
         lambda: Tensor(X)[:BIND] + Tensor(X)[: Variable("w", 1, MOST).bind(5)],
@@ -321,12 +322,38 @@ MISUSE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "may be, never ends",
     ),
+    "a length below 0": (lambda: Tensor.ones(V.bind(3) - 5), ShapeError, "sizes cannot be negative"),
+    "more elements than 64 bits count": (lambda: Tensor.ones(1 << 40, 1 << 40), ShapeError, r"2\*\*63 - 1"),
+    "a size beyond 64 bits": (
+        lambda: Tensor.ones(HUGE, HUGE),
+        OverflowError,
+        r"huge\*huge \(huge in 1..1099511627776\) may be more than 64 bits hold",
+    ),
+    "a size beyond the dtype": (
+        lambda: Tensor([1], dtype=dtypes.int32) + HUGE,
+        OverflowError,
+        "does not fit in int32",
+    ),
+    "a range beyond the dtype": (lambda: Tensor.arange(HUGE), OverflowError, "does not fit in int32"),
+    "a divisor that may be 0": (lambda: BIND // (BIND - 3), ZeroDivisionError, "includes 0"),
     "a question without an answer": (
         lambda: bool(BIND.unbind()[0] < 5),
         SymbolicError,
         "depends on the value of a Variable",
     ),
 }
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_division_rounds_down_by_negative_divisors_too(device: str) -> None:
+    v = V.bind(3)
+    x = Tensor([10, 20, -7, 1], device=device)
+    assert x[: -(v // -2)].sum().item() == 30
+    assert (x + v % -2).tolist() == [9, 19, -8, 0]
+    assert (x // -v).tolist() == [-4, -7, 2, -1]
+    assert (x % -v).tolist() == [-2, -1, -1, -2]
+    assert (x[:1] + -7 // v).tolist() == [7]
+    assert (x[:1] + Tensor.full((1,), 1 << 40, dtype=dtypes.int64, device=device) * v).item() == 10 + 3 * (1 << 40)
 
 
 @pytest.mark.parametrize("case", MISUSE)

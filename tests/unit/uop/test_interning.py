@@ -10,6 +10,7 @@ from time import sleep
 
 import pytest
 
+from tests.support.patience import seconds
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop import Ops, UOp, index_const
 from tinyexplore.uop.uop import _interned, _Table
@@ -35,7 +36,7 @@ def test_what_nobody_holds_leaves_the_table() -> None:
 @pytest.mark.parametrize("least", [500, 9000])
 def test_threads_that_make_the_same_nodes_get_the_same_objects(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     workers, rounds = 4, 60
-    start = Barrier(workers, timeout=60)
+    start = Barrier(workers, timeout=seconds(60))
 
     def work(_: int) -> list[UOp]:
         found = []

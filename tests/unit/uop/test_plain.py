@@ -10,7 +10,7 @@ import pytest
 
 from tests.fuzz.programs import PROGRAMS
 from tinyexplore.dtype import dtypes
-from tinyexplore.schedule import create_schedule
+from tinyexplore.engine import create_schedule
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import from_plain, to_plain
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import pickle
-from typing import Any
 
 import pytest
 
-from tinyexplore.codegen import PASSES, Rewrite
 from tinyexplore.dtype import dtypes
 from tinyexplore.trace import Rebuilt, Recorder, Rewrote, StageBegan, StageEnded, recording
 from tinyexplore.uop import (
@@ -23,12 +21,11 @@ from tinyexplore.uop import (
     graph_rewrite,
     index_const,
     law,
-    matchers,
     rule,
     var,
 )
 from tinyexplore.uop.algebra import SIMPLIFY
-from tinyexplore.uop.pattern import _compiled, form_name, matcher_text
+from tinyexplore.uop.pattern import _compiled
 
 x, y, c = var("x"), var("y"), cvar("c")
 
@@ -168,19 +165,6 @@ def test_rules_of_one_form_share_their_text_and_nothing_else() -> None:
     assert _compiled.cache_info().misses == 1
     names = [rule.matchers[None].__code__.co_filename for rule in (at_least, at_most)]
     assert names == ["<matcher of at_least>", "<matcher of at_most>"]
-
-
-def test_the_matchers_written_out_are_those_that_would_be_compiled() -> None:
-    """`tinyexplore/uop/matchers.py` saves time, and nothing else: each function is what its name, a digest, says."""
-    rules = [rule for step in PASSES if isinstance(step, Rewrite) for rule in step.table.rules]
-    texts = {form_name(text): text for text in (matcher_text(rule, is_candidate=True)[0] for rule in rules)}
-    written = {name: vars(matchers)[name] for name in texts if name in vars(matchers)}
-    assert 10 * len(written) > 9 * len(texts), "run: python -m tinyexplore.codegen.matchers"
-    for name, found in written.items():
-        space: dict[str, Any] = {}
-        exec(f"def {name}(root, function, ctx):\n{texts[name]}", space)
-        assert space[name].__code__.co_code == found.__code__.co_code
-        assert space[name].__code__.co_names == found.__code__.co_names
 
 
 def test_a_chain_of_100_000_nodes_is_rewritten_without_recursion() -> None:

@@ -11,9 +11,9 @@ from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore import Tensor, Variable, dtypes
 from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.util import toposort
 

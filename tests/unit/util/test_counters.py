@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import seconds
 from tinyexplore import Context, ContextVar, GlobalCounters, Profiling, Tensor, Timing, TinyJit, getenv
 from tinyexplore.util import config
 
@@ -97,6 +98,6 @@ def test_timing_and_profiling_print_what_a_block_took(capsys: pytest.CaptureFixt
 def test_profile_writes_a_timeline_when_the_process_ends(tmp_path: Path, repository: Path) -> None:
     program = "from tinyexplore import Tensor, Context\n(Tensor([1, 2], device='PYTHON') + 1).realize()"
     environment = {"PROFILE": "1", "PYTHONPATH": str(repository), "HOME": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True, timeout=seconds(120))
     (span,) = json.loads((tmp_path / "profile.json").read_text())["traceEvents"]
     assert span["ph"] == "X" and span["tid"] == "PYTHON" and span["dur"] > 0 and span["args"]["flops"] == 2

@@ -12,17 +12,26 @@ KEPT = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 @rule(UPat.of((Group.ALU - KEPT) | {Ops.REDUCE, Ops.HREDUCE, Ops.SCAN}, name="node"))
 def compute_in_float32(node: UOp, ctx: Lowering) -> UOp | None:
-    """A small float that the target only stores: computed in float32, then rounded, which gives the same result."""
+    """An operation on small floats that the target only stores: computed in float32, then rounded to the small float.
+
+    A small float has p bits, float32 at least 2 p + 2: a sum, product, quotient or square root is rounded as if once.
+    A MULACC of float16 is rounded once. float32 need not hold its x y + z, float64 does: it is computed there. A target
+    that lacks float64 rounds it twice. The definition of bfloat16 and the fp8s rounds every result to float32 first:
+    a MULACC in float32 is what it gives.
+    A function such as EXP is rounded twice: its error may be 0.5 + 2**-13 ulp. A reduction is rounded once, at its end.
+    """
     values = node.src[: node.value_count]
     stored = (*ctx.target.storage_only, *dtypes.fp8s)
     small = next((src.dtype for src in values if src.dtype.scalar in stored), None)
     if small is None:
         return None
     assert isinstance(small, DType) and isinstance(node.dtype, DType)
-    wide = tuple(src.cast(dtypes.float32.vec(src.dtype.count)) for src in values)
+    is_half_mulacc = node.op is Ops.MULACC and small.scalar is dtypes.float16
+    kind = dtypes.float64 if is_half_mulacc and dtypes.float64 not in ctx.target.lacks else dtypes.float32
+    wide = tuple(src.cast(kind.vec(src.dtype.count)) for src in values)
     if node.op in Group.COMPARE:
         return node.replace(src=wide)
-    inner = node.replace(dtype=dtypes.float32.vec(node.dtype.count), src=(*wide, *node.src[len(values) :]))
+    inner = node.replace(dtype=kind.vec(node.dtype.count), src=(*wide, *node.src[len(values) :]))
     return inner.cast(node.dtype)
 
 

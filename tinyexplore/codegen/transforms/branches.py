@@ -20,17 +20,17 @@ def branch_where_rare(sink: UOp, lowering: Lowering) -> UOp:
     if not chosen or lowering.target.has_local:
         return sink
     number = 1 + max((loop.arg.id for loop in sink.find(Ops.RANGE)), default=-1)
-    changes: dict[UOp, UOp] = {}
+    done: dict[UOp, UOp] = {}
     loops: dict[UOp, UOp] = {}
-    for node in chosen:  # sources first: those of a WHERE may be changed already
-        condition, rare, usual = (src.substitute(changes, how="in a branch") for src in node.src)
+    for node in chosen:  # sources first: a rare WHERE below another is replaced before it
+        condition, rare, usual = (src.substitute_more(done, [Ops.WHERE], "in a branch") for src in node.src)
         loop = loops.get(condition)
         if loop is None:
             loop = loops[condition] = UOp.range(any_lane(condition), Axis(number + len(loops), AxisKind.RARE))
         register = UOp(Ops.DEFINE_ACC, node.dtype, (usual,), next(lowering.numbers))
         assigned = UOp(Ops.ASSIGN, node.dtype, (register, condition.where(rare, usual)))
-        changes[node] = UOp(Ops.RESULT, node.dtype, (register, assigned, loop))
-    return sink.substitute(changes, how="in a branch")
+        done[node] = UOp(Ops.RESULT, node.dtype, (register, assigned, loop))
+    return sink.substitute_more(done, [Ops.WHERE], "in a branch")
 
 
 def any_lane(condition: UOp) -> UOp:

@@ -43,24 +43,14 @@ def interleave(uops: Sequence[UOp], lowering: Lowering) -> tuple[UOp, ...]:
 
 
 def _ordered(body: list[UOp], target: Target) -> list[UOp]:
+    """`body` with its copies interleaved; as it is where it has no copies, or no registers for two of them."""
     stores = [node for node in body if node.op is Ops.STORE]
-    if len(stores) < 2 or len(body) < len(stores) * LONG or any(node.op not in MOVED for node in body):
+    if len(stores) < 2 or len(body) < len(stores) * LONG or not _may_reorder(body, stores):
         return body
-    written = {store.src[0].src[0] for store in stores}
-    if any(node.op is Ops.LOAD and (len(node.src) > 1 or node.src[0].src[0] in written) for node in body):
-        return body
-    owner: dict[UOp, UOp | None] = {}  # the one store that a node is needed for; None: several
-    for node in reversed(body):
-        own = node if node.op is Ops.STORE else owner.get(node)
-        owner[node] = own
-        for src in node.src:
-            owner[src] = own if owner.get(src, own) is own else None
+    owner = _owners(body)
     chains = [[node for node in body if owner[node] is store and _moves(node)] for store in stores]
-    shape = [(node.op, node.dtype) for node in chains[0]]
-    if len(shape) < LONG or any([(node.op, node.dtype) for node in chain] != shape for chain in chains):
+    if not _are_copies(chains) or _needs_several_registers(chains[0], target):
         return body
-    if any(_is_vector(node) and node.dtype.count > target.lanes(node.dtype) for node in chains[0]):
-        return body  # in several registers each
     together = _room(chains[0], target.vector_registers)
     if together < 2:
         return body
@@ -69,6 +59,37 @@ def _ordered(body: list[UOp], target: Target) -> list[UOp]:
         for step in zip(*chains[first : first + together], strict=True):
             out += step
     return out
+
+
+def _may_reorder(body: Sequence[UOp], stores: Sequence[UOp]) -> bool:
+    """Whether no load depends on the order: none is masked, and none reads memory that `stores` write."""
+    if any(node.op not in MOVED for node in body):
+        return False
+    written = {store.src[0].src[0] for store in stores}
+    loads = [node for node in body if node.op is Ops.LOAD]
+    return all(len(load.src) == 1 and load.src[0].src[0] not in written for load in loads)
+
+
+def _owners(body: Sequence[UOp]) -> dict[UOp, UOp | None]:
+    """For each node the one store that needs it; None where several do."""
+    owner: dict[UOp, UOp | None] = {}
+    for node in reversed(body):
+        own = node if node.op is Ops.STORE else owner.get(node)
+        owner[node] = own
+        for src in node.src:
+            owner[src] = own if owner.get(src, own) is own else None
+    return owner
+
+
+def _are_copies(chains: Sequence[Sequence[UOp]]) -> bool:
+    """Whether the chains are long and have the same operations, in the same order."""
+    first, *others = [[(node.op, node.dtype) for node in chain] for chain in chains]
+    return len(first) >= LONG and all(other == first for other in others)
+
+
+def _needs_several_registers(chain: Sequence[UOp], target: Target) -> bool:
+    """Whether a vector of the chain is wider than a register."""
+    return any(_is_vector(node) and node.dtype.count > target.lanes(node.dtype) for node in chain)
 
 
 def _room(chain: Sequence[UOp], registers: int) -> int:

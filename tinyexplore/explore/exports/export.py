@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from html import escape
 from typing import Any
 
-from tinyexplore.explore.codec import trace_to_bytes
-from tinyexplore.explore.counted import count_text
-from tinyexplore.explore.figures import call_text, figures, figures_text, span_text
-from tinyexplore.explore.model import Trace
-from tinyexplore.explore.shapes.of_trace import shapes_data
-
-# nothing may be fetched: what the page shows is in the page
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' blob:{more}; worker-src blob:; style-src 'unsafe-inline'; "
-    "img-src data: blob:; font-src data:"
+from tinyexplore.explore.analysis.shapes.of_trace import shapes_data
+from tinyexplore.explore.tracefile.codec import trace_to_bytes
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.figures import (
+    call_text,
+    figures,
+    figures_text,
+    no_time_text,
+    samples_text,
+    span_text,
 )
-POLICY = _POLICY.format(more="")
-LIVE_POLICY = _POLICY.format(more=" 'wasm-unsafe-eval'")  # Python in the page is WebAssembly, and so are kernels
+from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.wellformed import well_formed
+
+
+def policy(*scripts: str, compiles: bool = False) -> str:
+    """The Content-Security-Policy of a page: nothing is fetched or sent, and only `scripts` run.
+
+    Panels and workers are modules that these scripts make (`blob:`). Without scripts, none runs. `compiles`: the page
+    runs WebAssembly.
+    """
+    if not scripts:
+        return "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
+    hashes = " ".join(f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts)
+    wasm = " 'wasm-unsafe-eval'" if compiles else ""
+    return (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"script-src {hashes} blob:{wasm}; worker-src blob:; style-src 'unsafe-inline'; "
+        "img-src data: blob:; font-src data:"
+    )
+
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -46,8 +66,10 @@ def export_html(
 
     `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `asked`: answers
     that it keeps (`byhand.asked.Asked.as_data`). `engine`: the elements of a live page's engine (`explore/live`).
-    `runnable`: kernels that the page can run (`runnable.py`).
+    `runnable`: kernels that the page can run (`runnable.py`). The page of a trace without kernels is one line.
     """
+    if not engine and (line := line_instead(trace)):
+        return _line_page(trace, line)
     payload = b64encode(trace_to_bytes(trace)).decode()
     script = script_text("standalone")
     title = escape(trace.title or "tinyexplore")
@@ -58,13 +80,16 @@ def export_html(
         **{panel: dict((asked or {}).get(panel, {})) for panel in ("throughputs", "rosettas", "gpus", "caches")},
         "runnable": list(runnable),
     }
-    kept = json.dumps(known, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return f"""<!doctype html>
+    words = well_formed(json.dumps(known, ensure_ascii=False, separators=(",", ":")))
+    kept = b64encode(gzip.compress(words.encode(), mtime=0)).decode()
+    scripts = [script, script_text("live")] if engine else [script]
+    allowed = policy(*scripts, compiles=bool(engine or runnable))
+    page = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{LIVE_POLICY if engine or runnable else POLICY}">
+<meta http-equiv="Content-Security-Policy" content="{allowed}">
 <title>{title}</title>
 <style>{_STYLE}</style>
 </head>
@@ -72,12 +97,41 @@ def export_html(
 <div id="explorer"{options}></div>
 <noscript>{static_html(trace)}</noscript>
 <script type="application/octet-stream+base64" id="trace">{payload}</script>
-<script type="application/json" id="kept">{kept}</script>
+<script type="application/octet-stream+base64" id="kept">{kept}</script>
 {engine or chunk_scripts(_chunks_for(trace, known))}
 <script>{script}</script>
 </body>
 </html>
 """
+    return well_formed(page)
+
+
+def line_instead(trace: Trace) -> str:
+    """What to show in place of views that would be empty: one line; "" where there are kernels, or a graph that led
+    to an error."""
+    failed = any(message.level == "error" for message in trace.messages)
+    if trace.kernels or (failed and trace.nodes):
+        return ""
+    return f"Explorer: {next((message.text for message in trace.messages), 'no kernel ran')}"
+
+
+def _line_page(trace: Trace, line: str) -> str:
+    title = escape(trace.title or "tinyexplore")
+    page = f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy()}">
+<title>{title}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<div class="static"><p>{_lines(line)}</p></div>
+</body>
+</html>
+"""
+    return well_formed(page)
 
 
 def script_text(name: str) -> str:
@@ -117,7 +171,7 @@ def _chunks_for(trace: Trace, known: Mapping[str, Any]) -> list[str]:
 
 def static_html(trace: Trace) -> str:
     """The pipeline as a picture, the kernels as a table, and what the reader must know; no script."""
-    from tinyexplore.explore.pictures.svg import pipeline_svg  # noqa: PLC0415 (start-up: it loads the layout)
+    from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg  # noqa: PLC0415 (start-up: it loads the layout)
 
     parts = [f"<h2>{escape(trace.title)}</h2>" if trace.title else ""]
     parts.extend(
@@ -127,7 +181,7 @@ def static_html(trace: Trace) -> str:
     parts.append(_kernel_table(trace))
     options = " · ".join(f"{escape(name)}={escape(value)}" for name, value in trace.options)
     parts.append(f"<p>{escape(summary_text(trace))}<br>{options}</p>")
-    return f'<div class="static">{"".join(parts)}</div>'
+    return well_formed(f'<div class="static">{"".join(parts)}</div>')
 
 
 def summary_text(trace: Trace) -> str:
@@ -140,9 +194,9 @@ def summary_text(trace: Trace) -> str:
     if kernels:
         text += f" ({kernels})"
     text += f"; {count_text(figures(trace).firings, 'firing')} of {count_text(len(trace.rules), 'rule')}"
-    title = f"Explorer({trace.title!r})" if trace.title else "Explorer"
+    title = f"Explorer({well_formed(trace.title)!r})" if trace.title else "Explorer"
     problems = [message.text for message in trace.messages if message.level == "error"]
-    return "\n".join([f"{title}: {text}", *problems])
+    return well_formed("\n".join([f"{title}: {text}", *problems]))
 
 
 def _lines(text: str) -> str:
@@ -163,7 +217,7 @@ def _kernel_table(trace: Trace) -> str:
     rows = []
     for kernel in trace.kernels:
         run = medians.get(kernel.id)
-        time = "not run" if run is None else f"{span_text(run)}, {count_text(len(run.times_us), 'run')}"
+        time = no_time_text(kernel) if run is None else f"{span_text(run)}, {samples_text(run)}"
         rate = figures_text(kernel.flops / run.median_us / 1e3) if run and run.median_us else ""
         rows.append(
             f"<tr><td>{kernel.id}</td><td><code>{escape(kernel.name)}</code></td><td>{escape(kernel.device)}</td>"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.counted import count_text
-from tinyexplore.explore.model import Node, Trace
-from tinyexplore.explore.pictures.graphs import (
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.pictures.graphs import (
     DrawnGraph,
     DrawnNode,
     Kind,
@@ -18,7 +18,10 @@ from tinyexplore.explore.pictures.graphs import (
     reachable,
     roots_of_stage,
 )
-from tinyexplore.explore.pictures.picture import COLOURS, kernel_colour
+from tinyexplore.explore.tracefile.pictures.picture import COLOURS, kernel_colour
+from tinyexplore.explore.tracefile.pictures.svg import graph_svg
+from tinyexplore.explore.tracefile.wellformed import for_xml, write_text
+from tinyexplore.util.whole_files import write_whole
 
 if TYPE_CHECKING:
     import graphviz
@@ -67,8 +70,6 @@ class Graph:
 
     def svg(self) -> str:
         """The graph as our own layout draws it."""
-        from tinyexplore.explore.pictures.svg import graph_svg  # noqa: PLC0415 (cycle: it hands on Graphs, too)
-
         return graph_svg(self.trace, self.stage, self.which, self.kind, self.max_nodes)
 
     def save(self, path: str | Path) -> Path:
@@ -78,11 +79,11 @@ class Graph:
         path = Path(path)
         suffix = path.suffix.lower()
         if suffix in DOT_SUFFIXES:
-            path.write_text(self.to_graphviz().source, encoding="utf-8")
+            write_text(path, self.to_graphviz().source)
         elif shutil.which("dot"):
-            path.write_bytes(self.to_graphviz().pipe(format=suffix.removeprefix(".") or "svg"))
+            write_whole(path, self.to_graphviz().pipe(format=suffix.removeprefix(".") or "svg"))
         elif suffix == ".svg":
-            path.write_text(self.svg(), encoding="utf-8")
+            write_text(path, self.svg())
         else:
             text = f"{path.name}: {suffix or 'a name without a suffix'} needs Graphviz's program `dot`, which is not "
             raise NoDotProgram(f"{text}installed; .svg and .dot do without")
@@ -145,10 +146,10 @@ def _add_node(graph: Any, node: DrawnNode) -> None:
 
 
 def _text(words: str) -> str:
-    """Words as they are: no escape of DOT's, and no HTML."""
+    """A literal text: no escape of DOT, no HTML, and no NUL, which ends the file for Graphviz."""
     import graphviz
 
-    plain: str = graphviz.nohtml(words.replace("\\", "\\\\").replace("\n", "\\n"))
+    plain: str = graphviz.nohtml(for_xml(words).replace("\\", "\\\\").replace("\n", "\\n"))
     return plain
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.explore.exports.timeline import Span, timeline
-from tinyexplore.explore.model import Trace
+from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.timeline import Span, timeline
+from tinyexplore.explore.tracefile.wellformed import well_formed
+from tinyexplore.util.whole_files import write_whole
 
 _PROCESS, _ROWS, _MEMORY, _BUFFERS, _LANES = 1, 10, 2, 3, 10_000  # track ids; rows and lanes count on from theirs
 _SEQUENCE = 1
@@ -32,7 +34,7 @@ def to_perfetto(trace: Trace, path: str | Path | None = None) -> bytes:
     found = timeline(trace)
     process = writer.track(_PROCESS, "")
     process.process.pid = 1
-    process.process.process_name = trace.title or "tinyexplore"
+    process.process.process_name = well_formed(trace.title) or "tinyexplore"
     for row, name in found.rows.items():
         writer.track(_ROWS + row, name, _PROCESS)
         writer.spans(_ROWS + row, [span for span in found.spans if span.row == row])
@@ -40,7 +42,7 @@ def to_perfetto(trace: Trace, path: str | Path | None = None) -> bytes:
     counter.counter.unit = messages.CounterDescriptor.UNIT_SIZE_BYTES
     for time_us, total in found.memory:
         event = writer.event(time_us, _MEMORY, messages.TrackEvent.TYPE_COUNTER)
-        event.counter_value = total
+        event.counter_value = max(-(1 << 63), min(total, (1 << 63) - 1))
     writer.track(_BUFFERS, "buffers", _PROCESS)
     for lane in sorted({life.lane for life in found.lives}):
         writer.track(_LANES + lane, f"lane {lane}", _BUFFERS)
@@ -52,7 +54,7 @@ def to_perfetto(trace: Trace, path: str | Path | None = None) -> bytes:
         writer.spans(_LANES + lane, spans)
     data: bytes = writer.builder.serialize()
     if path is not None:
-        Path(path).write_bytes(data)
+        write_whole(path, data)
     return data
 
 
@@ -67,14 +69,14 @@ class _Writer:
         found = self.builder.add_packet().track_descriptor
         found.uuid = uuid
         if name:
-            found.name = name
+            found.name = well_formed(name)
         if parent is not None:
             found.parent_uuid = parent
         return found
 
     def event(self, time_us: float, track: int, kind: int) -> Any:
         packet = self.builder.add_packet()
-        packet.timestamp = round(time_us * 1e3)
+        packet.timestamp = max(0, round(time_us * 1e3))  # an unsigned field
         packet.trusted_packet_sequence_id = _SEQUENCE
         packet.track_event.track_uuid = track
         packet.track_event.type = kind
@@ -88,7 +90,7 @@ class _Writer:
             while open_ends and open_ends[-1] <= span.started_us:
                 self.event(open_ends.pop(), track, kinds.TYPE_SLICE_END)
             event = self.event(span.started_us, track, kinds.TYPE_SLICE_BEGIN)
-            event.name = span.name
+            event.name = well_formed(span.name)
             for key, value in span.about.items():
                 self.note(event, key, value)
             end_us = span.started_us + span.elapsed_us
@@ -99,9 +101,11 @@ class _Writer:
     def note(self, event: Any, key: str, value: Any) -> None:
         note = event.debug_annotations.add()
         note.name = key
-        if isinstance(value, int):
-            note.int_value = value
+        if isinstance(value, bool):
+            note.bool_value = value
+        elif isinstance(value, int):
+            note.int_value = max(-(1 << 63), min(value, (1 << 63) - 1))
         elif isinstance(value, float):
             note.double_value = value
         else:
-            note.string_value = ", ".join(value) if isinstance(value, tuple) else str(value)
+            note.string_value = well_formed(", ".join(value) if isinstance(value, tuple) else str(value))

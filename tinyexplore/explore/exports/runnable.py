@@ -10,9 +10,9 @@ from typing import Any
 from tinyexplore.codegen import lower
 from tinyexplore.compile.lowering import compile_optimised
 from tinyexplore.device import Buffer, Device, DeviceUnavailable
-from tinyexplore.explore.byhand.debugging import made_up
-from tinyexplore.explore.kept import Kept, buffer_types
-from tinyexplore.explore.model import KernelInfo, Trace
+from tinyexplore.explore.analysis.byhand.debugging import made_up
+from tinyexplore.explore.recording.kept import Kept, buffer_types
+from tinyexplore.explore.tracefile.model import KernelInfo, Trace
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.wasm import WASMRenderer, assemble

@@ -1,16 +1,19 @@
 """A kernel as a script of its own: its source, its buffers, how to run and time it, without this package.
 
-The front end writes the same text (widgets/src/script.ts).
+The front end writes the same text (widgets/src/script_text.ts).
 """
 
 from __future__ import annotations
 
 import ast
+import keyword
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
-from tinyexplore.explore.counted import count_text
-from tinyexplore.explore.model import KernelInfo, Node, Program, Trace
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Trace
+from tinyexplore.explore.tracefile.wellformed import well_formed, write_text
 from tinyexplore.renderer import Effort
 from tinyexplore.util import toposort
 
@@ -32,9 +35,9 @@ def reproducer(trace: Trace, kernel: int | KernelInfo = 0, path: str | Path | No
     if "uops" not in programs or not {"llvm", "c"} & set(programs):
         has = ", ".join(programs) or "none, it is a copy or was not compiled"
         raise ReproducerError(f"kernel {info.id} ({info.name}): a script needs its C or LLVM IR; it has {has}")
-    text = _script(trace, info, programs)
+    text = well_formed(_script(trace, info, programs))
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        write_text(path, text)
     return text
 
 
@@ -50,11 +53,11 @@ def _script(trace: Trace, info: KernelInfo, programs: dict[str, Program]) -> str
     variables = _variables(trace, nodes)
     llvm, c = _text(programs.get("llvm")), _text(programs.get("c"))
     lines = [
-        f'"""The kernel {info.name} of {_plain(trace.title or "a capture")}, by itself.',
+        f'"""The kernel {_plain(info.name)} of {_plain(trace.title or "a capture")}, by itself.',
         "",
-        f"Captured on {info.device}: {_plain(dict(trace.options).get('target', ''))}",
-        f"Opts: {', '.join(info.opts) or 'none'}",
-        f"Loops: {', '.join(f'{name} {kind} {size}' for name, kind, size in info.axes)}",
+        f"Captured on {_plain(info.device)}: {_plain(dict(trace.options).get('target', ''))}",
+        f"Opts: {_plain(', '.join(info.opts)) or 'none'}",
+        f"Loops: {_plain(', '.join(f'{name} {kind} {size}' for name, kind, size in info.axes))}",
         "",
         "Needs NumPy, and llvmlite or a C compiler: python THIS_FILE [--with llvm|c] [--inputs X.npz] [--save Y.npz]",
         '"""',
@@ -68,7 +71,7 @@ def _script(trace: Trace, info: KernelInfo, programs: dict[str, Program]) -> str
         "    # buffer: (dtype, elements, is read, is written)",
         f'    "buffers": {_buffers(nodes)!r},',
         f'    "variables": {{{", ".join(f"{name!r}: {name}" for name in variables)}}},',
-        f'    "extent": {_extent(info)},  # of the loop that threads share',
+        f'    "extent": {_extent(info, variables)},  # of the loop that threads share',
         f'    "flops": {info.flops},',
         f'    "bytes_moved": {info.bytes_moved},',
         f'    "effort": {_effort(programs.get("llvm"))!r},',
@@ -92,14 +95,16 @@ def _body() -> str:
 
 def _plain(words: str) -> str:
     """Words that can stand in a docstring."""
-    return words.replace("\\", "/").replace('"', "'").replace("\n", " ")
+    printable = "".join(letter if letter.isprintable() else " " for letter in words)
+    return printable.replace("\\", "/").replace('"', "'")
 
 
 def _quoted(text: str) -> str:
     """Source text as a literal that a reader can read."""
     if not text:
         return '""'
-    return f'r"""\n{text}"""' if '"""' not in text and not text.endswith(('"', "\\")) else repr(text)
+    is_plain = '"""' not in text and not text.endswith(('"', "\\")) and not re.search(r"[\0\r]", text)
+    return f'r"""\n{text}"""' if is_plain else repr(text)
 
 
 def _text(program: Program | None) -> str:
@@ -116,36 +121,71 @@ def _buffers(nodes: list[Node]) -> dict[str, tuple[str, int, bool, bool]]:
     table = {node.id: node for node in nodes}
 
     def global_of(index: int) -> Node | None:
-        pointer = table[table[index].src[0]]
+        pointer = table[table[index].src[0]] if table[index].src else table[index]
         return pointer if pointer.op == "DEFINE_GLOBAL" else None
 
-    read = {known.id for node in nodes if node.op == "LOAD" and (known := global_of(node.src[0]))}
-    written = {known.id for node in nodes if node.op == "STORE" and (known := global_of(node.src[0]))}
+    read = {known.id for node in nodes if node.op == "LOAD" and node.src and (known := global_of(node.src[0]))}
+    written = {known.id for node in nodes if node.op == "STORE" and node.src and (known := global_of(node.src[0]))}
     found = {}
-    for node in sorted((node for node in nodes if node.op == "DEFINE_GLOBAL"), key=lambda node: int(node.arg)):
-        match = re.fullmatch(r"(\w+)\[(\d+)\]", node.detail)
-        assert match is not None, node.detail  # as describe.py writes it
+    for node in sorted((node for node in nodes if node.op == "DEFINE_GLOBAL"), key=_position):
+        match = re.fullmatch(r"(\w+)\[(\d{1,19})\]", node.detail, re.ASCII)  # as describe.py writes it
+        if match is None:
+            raise ReproducerError(f"{node.detail!r:.60} is no buffer")
         found[node.label] = (match[1], int(match[2]), node.id in read, node.id in written)
     return found
+
+
+def _position(node: Node) -> int:
+    if not re.fullmatch(r"\d{1,9}", node.arg, re.ASCII):
+        raise ReproducerError(f"{node.arg!r:.60} is no position of a buffer")
+    return int(node.arg)
 
 
 def _variables(trace: Trace, nodes: list[Node]) -> dict[str, int]:
     """The kernel's Variables by name, with what the capture bound them to, else with their greatest value."""
     bound = {}
     for node in trace.nodes:
-        if node.op == "BIND" and (match := re.fullmatch(r"(\w+) = (-?\d+)", node.detail)):
+        if node.op == "BIND" and (match := re.fullmatch(r"(\w+) = (-?\d{1,19})", node.detail)):
             bound[match[1]] = int(match[2])
     found = {}
     for node in nodes:
         if node.op == "DEFINE_VAR":
-            low, name, high = node.detail.split(" ≤ ")
-            found[name] = bound.get(name, int(high))
+            match = re.fullmatch(r"-?\d+ ≤ ([A-Za-z_]\w*) ≤ (-?\d{1,19})", node.detail, re.ASCII)
+            if match is None or keyword.iskeyword(match[1]) or match[1] in ("KERNEL", "main"):
+                raise ReproducerError(f"{node.detail!r:.60} names no Variable that Python could hold")
+            found[match[1]] = bound.get(match[1], int(match[2]))
     return dict(sorted(found.items()))
 
 
-def _extent(info: KernelInfo) -> int | str:
-    """The size of the loop that threads share; arithmetic with the Variables stands as it is, as Python."""
-    return next((size for _, kind, size in info.axes if kind == "thread"), 1)
+def _extent(info: KernelInfo, variables: Mapping[str, int]) -> int | str:
+    """The size of the loop that threads share; arithmetic with the Variables stands as it is, as Python.
+
+    ReproducerError for anything else: the text of a foreign trace must not become code.
+    """
+    size = next((size for _, kind, size in info.axes if kind == "thread"), 1)
+    if isinstance(size, str) and not _is_arithmetic(size, variables):
+        raise ReproducerError(f"kernel {info.id}: the size {size!r:.60} is not arithmetic with its Variables")
+    return size
+
+
+def _is_arithmetic(text: str, variables: Mapping[str, int]) -> bool:
+    """Whether `text` is one line of integers, `variables`, operators and parentheses."""
+    if not re.fullmatch(r"[\w +*/%()-]{1,1000}", text, re.ASCII) or text.startswith(" "):
+        return False
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    allowed = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
+    return all(
+        isinstance(node, allowed)
+        and not isinstance(node, ast.Pow)
+        or isinstance(node, ast.Constant)
+        and type(node.value) is int
+        or isinstance(node, ast.Name)
+        and node.id in variables
+        for node in ast.walk(tree)
+    )
 
 
 def _effort(program: Program | None) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.exports.perfetto import MissingPackage
-from tinyexplore.explore.model import KernelInfo, Run, Trace
-from tinyexplore.explore.recording.spans import span_text
+from tinyexplore.explore.tracefile.model import KernelInfo, Run, Trace
+from tinyexplore.explore.tracefile.spans import span_text
+from tinyexplore.explore.tracefile.wellformed import for_terminal
 
 if TYPE_CHECKING:
     import pandas
@@ -58,6 +59,7 @@ def _cell(value: Any, width: int) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    text = for_terminal(text).replace("\n", "\\n").replace("\t", "\\t")  # one line a row
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
@@ -80,7 +82,8 @@ def _kernel(kernel: KernelInfo, run: Run | None) -> Row:
         "median_us": median_us,
         "low_us": run.low_us if run is not None else None,
         "high_us": run.high_us if run is not None else None,
-        "runs": len(run.times_us) if run is not None else 0,
+        "samples": len(run.times_us) if run is not None else 0,
+        "warm": run.warm if run is not None else None,
         "flops": kernel.flops,
         "bytes_moved": kernel.bytes_moved,
         "gflop_per_s": kernel.flops / median_us / 1e3 if median_us else None,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.explore.kept import Kept
-from tinyexplore.explore.live.carried import Carried
-from tinyexplore.explore.model import KernelInfo, Program, Stage, Trace
-from tinyexplore.explore.whatif.place import to_opts
-from tinyexplore.explore.why.remade import CannotRemake, Remade
+from tinyexplore.explore.analysis.opts import to_opts
+from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
+from tinyexplore.explore.exports.live_pages.carried import Carried
+from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.tracefile.model import KernelInfo, Program, Stage, Trace
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.renderer.program import spec_of

@@ -9,10 +9,10 @@ from typing import Any
 
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import Device
-from tinyexplore.explore.kept import Kept
 from tinyexplore.explore.live.interpreted import INTERPRETER
 from tinyexplore.explore.live.timing import MOST_WORK
-from tinyexplore.explore.model import Diagnostic, Difference, Edited, Listing
+from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.asking import Text, Tried
 from tinyexplore.explore.whatif.editing.subject import Subject, Told, plain_buffers, rendered, run_once, subject_of
 from tinyexplore.explore.whatif.editing.verdict import compared

@@ -15,10 +15,11 @@ from zlib import crc32
 
 from tinyexplore.device import Device, DeviceInterface
 from tinyexplore.explore.live.interpreted import INTERPRETER, open_interpreted
-from tinyexplore.explore.model import Message
-from tinyexplore.explore.playground.written import written_rules
+from tinyexplore.explore.notebook.requests import Request, RequestError, Source, request
+from tinyexplore.explore.notebook.session import Explorer, capture, realize_all
 from tinyexplore.explore.recording.running import last_line, run_tree
-from tinyexplore.explore.session import Explorer, capture, realize_all
+from tinyexplore.explore.tracefile.model import Message
+from tinyexplore.explore.whatif.playground.written import written_rules
 from tinyexplore.target import Target
 from tinyexplore.tensor import Tensor
 from tinyexplore.util import Context, config
@@ -78,6 +79,26 @@ def play(text: str, machine: str = "") -> Played:
     except BaseException as error:
         return Played(_told(session), _printed(output), *_what_went_wrong(error))
     return Played(_told(session), f"{_printed(output)}{_value_text(value)}")
+
+
+@dataclass(frozen=True)
+class RuleNames:
+    """The names of the rules that a text wrote."""
+
+    rules: tuple[str, ...]
+
+
+@request("write", "tinyexplore.explore.live.playing:RuleNames")
+@dataclass(frozen=True)
+class WriteRules(Request):
+    """Runs a text that writes rules. Only a page that carries the engine may: the code reaches nothing but the page."""
+
+    text: str
+
+    def respond(self, source: Source) -> RuleNames:
+        if not source.may_run_code:
+            raise RequestError("rules are written in a cell of the notebook: see explore.playground")
+        return RuleNames(write_rules(self.text))
 
 
 def write_rules(text: str) -> tuple[str, ...]:

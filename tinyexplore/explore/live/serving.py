@@ -13,19 +13,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.explore.asking import Answers
-from tinyexplore.explore.codec import rows_from_data, trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.analysis.why.rules import settings_of
+from tinyexplore.explore.exports.live_pages.carried import Carried
 from tinyexplore.explore.live.again import KernelsAgain
-from tinyexplore.explore.live.carried import Carried
 from tinyexplore.explore.live.editing import tried_here
 from tinyexplore.explore.live.interpreted import interpret
-from tinyexplore.explore.live.playing import offer, play, write_rules
+from tinyexplore.explore.live.playing import offer, play
 from tinyexplore.explore.live.timing import MOST_WORK, interpreted
-from tinyexplore.explore.model import Branch, OptLaw, Trace
-from tinyexplore.explore.session import Explorer
+from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.session import Explorer
+from tinyexplore.explore.tracefile.codec import rows_from_data, trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.tracefile.model import Branch, OptLaw, Trace
 from tinyexplore.explore.whatif.branches import WhatIf
 from tinyexplore.explore.whatif.channel import Channel
-from tinyexplore.explore.why.rules import settings_of
 from tinyexplore.util import config
 
 Post = Callable[[str, str], None]  # what it is, and JSON
@@ -104,7 +104,7 @@ class Serving:
         """Answers for `explorer` from now on; what a page must know of that, as JSON."""
         self.explorer = explorer
         trace = explorer.trace
-        self._answers = Answers(lambda: explorer.trace, explorer)
+        self._answers = Answers(lambda: explorer.trace, explorer, may_run_code=True)
         self._page = Page(self._post)
         Channel(explorer.whatif, self._page, trace.laws)
         told = {"python": platform.python_version(), "live": explorer.whatif.is_live}
@@ -114,11 +114,8 @@ class Serving:
         """The answer to a question; what goes wrong is one, too."""
         if self._answers is None:
             return json.dumps({"error": "nothing is open here yet"})
-        asked = json.loads(question)
         try:
-            if asked.get("ask") == "write":
-                return json.dumps({"rules": write_rules(str(asked["text"]))})
-            return json.dumps(self._answers(asked))
+            return json.dumps(self._answers(json.loads(question)))
         except ValueError as error:
             return json.dumps({"error": str(error)})
         except Exception as error:  # whatever it is, the reader has to know

@@ -9,11 +9,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite
 from typing import Any
 
-from tinyexplore.explore.model import (
+from tinyexplore.compile.threads import Compilers
+from tinyexplore.explore.recording.describe import launches_text, search_text
+from tinyexplore.explore.recording.drafts import ChoiceDraft, KernelDraft, StageDraft, opt_text
+from tinyexplore.explore.recording.held import Held, buffer_key, roots_of
+from tinyexplore.explore.recording.names import assigned_names
+from tinyexplore.explore.recording.scopes import Scopes
+from tinyexplore.explore.recording.tables import Tables
+from tinyexplore.explore.recording.turns import in_turn
+from tinyexplore.explore.tracefile.model import (
     TRACE_VERSION,
     Candidate,
     Compared,
@@ -31,13 +39,7 @@ from tinyexplore.explore.model import (
     Trace,
     Weighed,
 )
-from tinyexplore.explore.recording.describe import launches_text, search_text
-from tinyexplore.explore.recording.drafts import ChoiceDraft, KernelDraft, StageDraft, opt_text
-from tinyexplore.explore.recording.held import Held, buffer_key, roots_of
-from tinyexplore.explore.recording.names import assigned_names
-from tinyexplore.explore.recording.scopes import Scopes
-from tinyexplore.explore.recording.tables import Tables
-from tinyexplore.explore.recording.turns import in_turn
+from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import (
@@ -54,11 +56,11 @@ from tinyexplore.trace import (
     Permitted,
     Planned,
     Ran,
-    RanAgain,
     Rebuilt,
     Recorded,
     Recorder,
     Rendered,
+    Retimed,
     Rewrote,
     Searched,
     Searching,
@@ -72,6 +74,7 @@ from tinyexplore.trace import (
 from tinyexplore.trace import events as told
 from tinyexplore.uop import UOp
 from tinyexplore.util import toposort
+from tinyexplore.util.interpreter import collecting_later
 
 Listings = Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
 
@@ -102,22 +105,29 @@ def build_trace(
     `storage` and `texts`: where their values lay, and what the user's files said, when the recording ended; else now.
     `see_kernels` is called with what the builder has of the kernels, in the order of `Trace.kernels`.
     """
-    builder = Builder(listings, names)
+    builder = Builder(listings, {number: well_formed(name) for number, name in (names or {}).items()})
     builder.storage, builder.texts = storage or {}, texts or {}
     if scopes is not None:
-        builder.scopes, builder.scope_rows = scopes.of, tuple(Scope(*row) for row in scopes.rows)
+        builder.scopes, builder.scope_rows = scopes.of, tuple(Scope(*_well_formed(row)) for row in scopes.rows)
     for file in user_sources:
         builder.source(file)
-    builder.read(recorder)
+    with collecting_later(), Compilers(at_once=listings is None) as others:
+        builder.list_ahead(recorder, others)
+        builder.read(recorder)
     for level, text, frame in messages:
-        builder.messages.append(Message(level, text, builder.frame(frame)))
+        builder.messages.append(Message(level, well_formed(text), builder.frame(frame)))
     if kernels is not None:
         kernels.update({draft.number: draft.kernel for draft in builder.kernels if draft.kernel is not None})
     if lazybuffers is not None:
         lazybuffers.update({value: node for value, node in builder.node_ids.items() if isinstance(value, LazyBuffer)})
     if see_kernels is not None:
         see_kernels(builder.kernels)
-    return builder.finish(title, tuple(options))
+    with collecting_later():
+        return builder.finish(well_formed(title), tuple((name, well_formed(value)) for name, value in options))
+
+
+def _well_formed(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(well_formed(value) if isinstance(value, str) else value for value in row)
 
 
 class Builder(Tables):
@@ -127,6 +137,7 @@ class Builder(Tables):
         super().__init__(names)
         self.scope_rows: tuple[Scope, ...] = ()
         self.more_listings = listings
+        self.listed: dict[int, Callable[[], list[tuple[str, tuple[SourceLine, ...]]]]] = {}  # by the programs' id()
         self.links: dict[tuple[int, int, str, int | None], None] = {}
         self.stages: list[StageDraft] = []
         self.open: list[StageDraft] = []
@@ -160,7 +171,7 @@ class Builder(Tables):
             Rendered: self._rendered,
             Compiled: self._compiled,
             Ran: self._ran,
-            RanAgain: self._ran_again,
+            Retimed: self._retimed,
             StoodIn: self._stood_in,
             KnownAlready: self._known_already,
             Planned: self._planned,
@@ -171,10 +182,20 @@ class Builder(Tables):
 
     # *** reading ***
 
+    def list_ahead(self, recorder: Recorder, others: Compilers) -> None:
+        """Has other threads make the further texts of programs, mostly inside LLVM, while the events are read."""
+        if self.more_listings is None:
+            return
+        for event in recorder.events:
+            if type(event) is Rendered and event.language == event.program.language:
+                program = event.program
+                if id(program) not in self.listed:
+                    self.listed[id(program)] = others.submit(partial(self.more_listings, program))
+
     def read(self, recorder: Recorder) -> None:
         """Times are those of a clock that stands still while kernels run again only to be timed."""
-        if recorder.times:
-            self.started = recorder.times[0]
+        if recorder.log:
+            self.started = recorder.log[0].time
         for event, time, self.thread in in_turn(recorder):
             self.now_us = round((time - self.started) * 1e6, 2)
             self.readers[type(event)](event)
@@ -189,10 +210,11 @@ class Builder(Tables):
         kernels = []
         programs: list[Program] = []
         runs: list[Run] = []
+        is_sampled = any(draft.warm_us for draft in self.kernels)  # then a single cold run is no figure beside samples
         for draft in self.kernels:
             for language, lines in draft.all_listings():
                 programs.append(draft.program(len(programs), language, lines, self.roots))
-            if draft.times_us:
+            if draft.times_us and (draft.warm_us or not is_sampled):
                 runs.append(draft.run(len(runs)))
             info = draft.info(self.kernels, self.roots, self.buffer, self._lazybuffers_behind)
             kernels.append(replace(info, calls=self._calls_in(info)))
@@ -384,15 +406,23 @@ class Builder(Tables):
 
     def _decided(self, event: Decided) -> None:
         if self.open:
+            reason = event.reason
+            if event.equal_to is not None:
+                reason += self._where(self.node(event.equal_to))
             self.open[-1].decisions.append(
                 Decision(
                     self.node(event.lazybuffer),
                     event.decision,
-                    event.reason,
+                    reason,
                     tuple([compared_row(one) for one in event.compared]),
                     event.obstacle,
                 )
             )
+
+    def _where(self, number: int) -> str:
+        """Which node a decision is about, and the user's line that built it."""
+        user = self.nodes[number].user
+        return f": node {number}" if user is None else f": node {number}, line {self.frames[user].line}"
 
     def _step(self, rule: int | None, before: int, after: int) -> None:
         if self.open:
@@ -491,15 +521,16 @@ class Builder(Tables):
         draft.listings[event.language] = event.lines
         self._see_lines(event.lines)
         if self.more_listings is not None and event.language == event.program.language:
-            for language, lines in self.more_listings(event.program):
+            for language, lines in self.listed[id(event.program)]():
                 draft.listings[language] = lines
                 self._see_lines(lines)
 
     def _see_lines(self, lines: Sequence[SourceLine]) -> None:
         """What a program holds without any event having told of it comes from its own sources."""
         scope = self._scope()
-        for line in lines:
-            for uop in line.uops:
+        groups = {id(line.uops): line.uops for line in lines}  # lines of the whole program share one tuple
+        for uops in groups.values():
+            for uop in uops:
                 self.node(uop)
                 if uop in scope:
                     continue
@@ -518,18 +549,17 @@ class Builder(Tables):
             draft.cached = event.cached
 
     def _ran(self, event: Ran) -> None:
-        number, item = event.exec_item.kernel, event.exec_item.item
-        known = self.kernel_ids.get(number) if number is not None else None
-        if known is not None and self.kernels[known].item is item:
-            self.kernels[known].saw_run(event, self.now_us)
-        else:
-            # a copy, or a kernel compiled before this recording began, whose number is another recording's
-            self._kernel(item).saw_run(event, self.now_us)
+        self._launch(event.exec_item).saw_run(event, self.now_us)
 
-    def _ran_again(self, event: RanAgain) -> None:
-        item = event.exec_item
-        for seconds in event.seconds:
-            self._ran(Ran(item, seconds, item.bytes_moved, item.flops))
+    def _retimed(self, event: Retimed) -> None:
+        self._launch(event.exec_item).saw_samples(event)
+
+    def _launch(self, launch: Any) -> KernelDraft:
+        known = self.kernel_ids.get(launch.kernel) if launch.kernel is not None else None
+        if known is not None and self.kernels[known].item is launch.item:
+            return self.kernels[known]
+        # a copy, or a kernel compiled before this recording began, whose number is another recording's
+        return self._kernel(launch.item)
 
     def _stood_in(self, event: StoodIn) -> None:
         done = event.exec_item

@@ -12,8 +12,8 @@ from math import isfinite
 from typing import Any
 
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.explore.counted import count_text
 from tinyexplore.explore.recording.expression import MAX_EXPRESSION, Printer, dtype_text, expr_text, number_text
+from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Launches, Searched, SourceLine
 from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
@@ -45,7 +45,7 @@ def walk_text(axis: Axis) -> str:
 
 def arg_text(arg: Any) -> str:
     """The argument of a node in words: an operation by its name, an axis by its letter, tuples flat; numbers exactly,
-    so that a node can be made anew from them (`explore/why/remade.py`)."""
+    so that a node can be made anew from them (`explore/analysis/why/remade.py`)."""
     if arg is None:
         return ""
     if isinstance(arg, Ops):
@@ -105,6 +105,18 @@ def _(value: UOp, printer: Printer | None = None) -> Description:
     )
 
 
+def content_of(uop: UOp) -> tuple[str, str, str]:
+    """The type and the argument of the node of `uop`; of memory, its detail as well."""
+    dtype = "" if uop.dtype is dtypes.void else dtype_text(uop.dtype)
+    return dtype, arg_text(uop.arg), memory_text(uop)
+
+
+def memory_text(uop: UOp) -> str:
+    """Type and size of memory; "" for other nodes."""
+    is_memory = uop.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL) and isinstance(uop.dtype, PtrDType)
+    return f"{uop.dtype.base.name}[{uop.dtype.size}]" if is_memory else ""
+
+
 def _uop_label(uop: UOp) -> str:
     match uop.op:
         case Ops.REDUCE | Ops.HREDUCE:
@@ -133,8 +145,8 @@ def _uop_detail(uop: UOp, printer: Printer) -> str:
             return f"{low} ≤ {name} ≤ {high}"
         case Ops.BIND:
             return f"{src[0].arg[0]} = {src[1].arg}"
-        case Ops.DEFINE_GLOBAL | Ops.DEFINE_LOCAL if isinstance(uop.dtype, PtrDType):
-            return f"{uop.dtype.base.name}[{uop.dtype.size}]"
+        case Ops.DEFINE_GLOBAL | Ops.DEFINE_LOCAL:
+            return memory_text(uop)
         case Ops.INDEX | Ops.LOAD:
             return printer.text(uop)
         case Ops.STORE | Ops.PREFETCH:
@@ -208,7 +220,7 @@ _LOOP_WORDS = {
 
 def search_text(outcome: Searched) -> str:
     """What came of a search: the kernel by the name it has from then on, its time before and after, the outcome."""
-    times = f"{outcome.before_seconds * 1e6:.1f} µs → {outcome.after_seconds * 1e6:.1f} µs, "
+    times = f"{outcome.before_seconds * 1e6:.3g} µs → {outcome.after_seconds * 1e6:.3g} µs, "
     return f"{outcome.after.name}: {times if isfinite(outcome.after_seconds) else ''}{outcome.reason}"
 
 

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from tinyexplore.dtype import dtypes
 from tinyexplore.engine import ExecItem
-from tinyexplore.explore.model import (
+from tinyexplore.explore.recording.describe import uops_listing
+from tinyexplore.explore.recording.held import roots_of
+from tinyexplore.explore.recording.loops import axis_size, plain_nest
+from tinyexplore.explore.tracefile.model import (
     Candidate,
     Choice,
     Compared,
@@ -23,19 +27,31 @@ from tinyexplore.explore.model import (
     Step,
     Weighed,
 )
-from tinyexplore.explore.recording.describe import uops_listing
-from tinyexplore.explore.recording.held import roots_of
-from tinyexplore.explore.recording.loops import axis_size, plain_nest
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.schedule import ScheduleItem
-from tinyexplore.trace import Ran, SourceLine
-from tinyexplore.uop import Ops, UOp
+from tinyexplore.trace import Ran, Retimed, SourceLine
+from tinyexplore.uop import Group, Ops, UOp
 
 
 def opt_text(opt: Any) -> str:
     """An Opt as the views write it: "UPCAST(0, 4)"."""
     return str(opt)
+
+
+_DOTS = {Ops.DOT_BF16: "bfloat16 dot", Ops.DOT_I8: "int8 dot", Ops.DOT_U8: "int8 dot"}
+
+
+def arithmetic_of(uops: Sequence[UOp]) -> tuple[str, ...]:
+    """The types of a program's arithmetic, as ceilings are named: those that are narrower than float32 are computed
+    in float32."""
+    found: dict[str, None] = {}
+    for node in uops:
+        if node.op in _DOTS:
+            found[_DOTS[node.op]] = None
+        elif node.op in Group.ALU and dtypes.is_float(node.dtype):
+            found["float64" if node.dtype.scalar is dtypes.float64 else "float32"] = None
+    return tuple(found)
 
 
 def quantile(values: Sequence[float], part: float) -> float:
@@ -124,6 +140,7 @@ class KernelDraft:
     bytes_moved: int = 0
     buffers: tuple[Any, ...] = ()
     times_us: list[float] = field(default_factory=list)
+    warm_us: list[float] = field(default_factory=list)
     run_started_us: float = 0.0
     make_kernel: Callable[[], Kernel] | None = None
     values: tuple[int, ...] = ()
@@ -150,6 +167,10 @@ class KernelDraft:
             self.run_started_us = max(0.0, round(ended_us - event.seconds * 1e6, 2))
         self.saw_item(event.exec_item)
         self.times_us.append(round(event.seconds * 1e6, 3))
+
+    def saw_samples(self, event: Retimed) -> None:
+        self.warm_us += [round(seconds * 1e6, 3) for seconds in event.seconds]
+        self.not_run = event.reason
 
     def saw_item(self, done: ExecItem) -> None:
         self.item = done.item
@@ -184,22 +205,28 @@ class KernelDraft:
         lines: Iterable[SourceLine],
         ids: Callable[[Any], tuple[int, ...]],
     ) -> Program:
-        frozen = tuple(Line(line.text, tuple(dict.fromkeys(ids(line.uops)))) for line in lines)
+        lines = tuple(lines)
+        groups = {id(line.uops): line.uops for line in lines}  # lines of the whole program share one tuple
+        nodes = {group: tuple(dict.fromkeys(ids(uops))) for group, uops in groups.items()}
+        frozen = tuple([Line(line.text, nodes[id(line.uops)]) for line in lines])
         if self.spec is None or language != self.spec.language:
             return Program(program_id, self.number, language, frozen)
         options = self.spec.options
         return Program(program_id, self.number, language, frozen, options.effort.value, options.branches)
 
     def run(self, run_id: int) -> Run:
-        ordered = sorted(self.times_us)
+        samples = self.warm_us or self.times_us
+        ordered = sorted(samples)
         return Run(
             id=run_id,
             kernel=self.number,
-            times_us=tuple(self.times_us),
+            times_us=tuple(samples),
             median_us=round(median(ordered), 3),
             low_us=round(quantile(ordered, 0.25), 3),
             high_us=round(quantile(ordered, 0.75), 3),
             started_us=self.run_started_us,
+            first_us=self.times_us[0],
+            warm=bool(self.warm_us),
         )
 
     def info(
@@ -232,6 +259,8 @@ class KernelDraft:
             code_bytes=self.code_bytes,
             not_run=self.not_run,
             nest=plain_nest(self.kernel.ast) if self.kernel is not None else (),
+            bytes_written=min(self.bytes_moved, sum(buffer.nbytes for buffer in self.written())),
+            arithmetic=arithmetic_of(self.spec.uops) if self.spec is not None else (),
         )
 
     @property

@@ -55,6 +55,30 @@ _PREFIX = 8
 Text = tuple[str, int]  # the text of an expression, and how tightly its outermost operator binds
 
 
+_LEAVES = frozenset(
+    (Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_ACC)
+)
+
+
+def _leaf(uop: UOp) -> Text:
+    """A constant, a loop variable, a Variable or memory, by its value or name."""
+    match uop.op:
+        case Ops.CONST:
+            text = number_text(uop.arg)
+            return text, _PREFIX if text.startswith("-") else _ATOM
+        case Ops.RANGE:
+            return uop.arg.name, _ATOM
+        case Ops.DEFINE_VAR:
+            return str(uop.arg[0]), _ATOM
+        case Ops.BIND:
+            return str(uop.src[0].arg[0]), _ATOM
+        case Ops.DEFINE_GLOBAL:
+            return f"data{uop.arg}", _ATOM
+        case Ops.DEFINE_ACC:
+            return f"acc{uop.arg}", _ATOM
+    return str(uop.arg), _ATOM
+
+
 class Printer:
     """Writes expressions with as few parentheses as Python needs; each node is written once and remembered.
 
@@ -97,23 +121,10 @@ class Printer:
         op, src = uop.op, uop.src
         if op in _INFIX and len(src) == 2:
             return self._infix(uop)
+        if op in _LEAVES:
+            return _leaf(uop)
         match op:
-            case Ops.CONST:
-                text = number_text(uop.arg)
-                return text, _PREFIX if text.startswith("-") else _ATOM
-            case Ops.RANGE:
-                return uop.arg.name, _ATOM
-            case Ops.DEFINE_VAR:
-                return str(uop.arg[0]), _ATOM
-            case Ops.BIND:
-                return str(src[0].arg[0]), _ATOM
-            case Ops.DEFINE_GLOBAL:
-                return f"data{uop.arg}", _ATOM
-            case Ops.DEFINE_LOCAL:
-                return str(uop.arg), _ATOM
-            case Ops.DEFINE_ACC:
-                return f"acc{uop.arg}", _ATOM
-            case Ops.ASSIGN:
+            case Ops.ASSIGN | Ops.STORE:
                 return f"{self._operand(src[0], 0)} = {self._operand(src[1], 0)}", 0
             case Ops.RESULT:
                 return self._operand(src[0], 0), _ATOM
@@ -122,8 +133,6 @@ class Printer:
                 return f"{self._operand(src[0], _ATOM)}[{self._operand(src[1], 0)}{where}]", _ATOM
             case Ops.LOAD:
                 return self._operand(src[0], _ATOM), _ATOM
-            case Ops.STORE:
-                return f"{self._operand(src[0], 0)} = {self._operand(src[1], 0)}", 0
             case Ops.NEG:
                 return f"-{self._operand(src[0], _PREFIX)}", _PREFIX
             case Ops.WHERE:
@@ -144,14 +153,18 @@ class Printer:
             case Ops.WMMA:
                 return self._call(uop.arg, src)
             case Ops.REDUCE | Ops.HREDUCE:
-                word = {Ops.ADD: "sum", Ops.MUL: "prod", Ops.MAX: "max", Ops.MIN: "min"}[uop.arg]
-                if op is Ops.HREDUCE and len(src) > 1:
-                    rows = [f"{word}({self._operand(row, 1)})" for row in src]
-                    return f"vec({', '.join(rows)})", _ATOM
-                axes = "".join(f" for {self._walk(axis)}" for axis in src[1:])
-                return f"{word}({self._operand(src[0], 1)}{axes})", _ATOM
+                return self._reduction(uop)
             case _:
                 return self._call(op.name.lower(), src)
+
+    def _reduction(self, uop: UOp) -> Text:
+        """ "sum(x[i] for i in range(4))"; of lanes "vec(sum(a), sum(b))"."""
+        word = {Ops.ADD: "sum", Ops.MUL: "prod", Ops.MAX: "max", Ops.MIN: "min"}[uop.arg]
+        if uop.op is Ops.HREDUCE and len(uop.src) > 1:
+            rows = [f"{word}({self._operand(row, 1)})" for row in uop.src]
+            return f"vec({', '.join(rows)})", _ATOM
+        axes = "".join(f" for {self._walk(axis)}" for axis in uop.src[1:])
+        return f"{word}({self._operand(uop.src[0], 1)}{axes})", _ATOM
 
     def _walk(self, axis: UOp) -> str:
         name = self._operand(axis, 0)

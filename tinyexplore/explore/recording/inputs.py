@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinyexplore.explore.counted import count_text
+from tinyexplore.explore.tracefile.counted import count_text
 
 KEEP_BYTES = 64 << 20  # of inputs, where a capture is asked to keep them and not how much
 
@@ -44,8 +44,11 @@ def limit_of(keep_inputs: object) -> int:
     """The bytes that an option `keep_inputs` allows: True is 64 MiB, False none."""
     if isinstance(keep_inputs, bool):
         return KEEP_BYTES if keep_inputs else 0
-    if not isinstance(keep_inputs, int) or keep_inputs < 0:
-        raise ValueError(f"keep_inputs={keep_inputs!r}: give True (64 MiB), False, or a number of bytes")
+    text = f"keep_inputs={keep_inputs!r}: give True (64 MiB), False, or a number of bytes"
+    if not isinstance(keep_inputs, int):
+        raise TypeError(text)
+    if keep_inputs < 0:
+        raise ValueError(text)
     return keep_inputs
 
 

@@ -1,39 +1,33 @@
-"""The recorder of a capture: it also sees graphs made before it listened, and times each kernel more than once."""
+"""The recorder of a capture: it also sees graphs made before it was attached."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from threading import RLock
 from typing import Any
 
-from tinyexplore.device import Buffer
 from tinyexplore.explore.recording.held import Held, held_by, roots_of
 from tinyexplore.explore.recording.inputs import InputKeeper
 from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Event, Permitted, Ran, RanAgain, Recorded, Recorder, StageBegan, StageEnded, UserFrame
+from tinyexplore.trace import Event, Permitted, Ran, Recorded, Recorder, Retimed, StageBegan, StageEnded, UserFrame
 from tinyexplore.util import toposort
 
-RETIMING_LIMIT_S = 0.5  # for one kernel: a slow one is measured less often than asked for
 MOST_KERNELS = 1000  # that a capture keeps unless it is asked for more: a program that trains runs many times as many
 
 
 class CaptureRecorder(Recorder):
     """A Recorder that passes everything on to the recorder of an enclosing capture, if there is one.
 
-    `repeat`: how often each kernel is timed. `keep_bytes`: how much is kept of what kernels read.
+    `keep_bytes`: how much is kept of what kernels read.
     `most_kernels`: once so many have run, and no stage is open, nothing more is kept; `left_out` counts what runs then.
     """
 
-    def __init__(
-        self, repeat: int = 1, outer: Recorder | None = None, most_kernels: int = MOST_KERNELS, keep_bytes: int = 0
-    ) -> None:
+    def __init__(self, outer: Recorder | None = None, most_kernels: int = MOST_KERNELS, keep_bytes: int = 0) -> None:
         super().__init__()
         self.inputs = InputKeeper(keep_bytes)
-        self.repeat = repeat
         self.most_kernels = most_kernels
         self.ran = 0
         self.left_out = 0
@@ -41,7 +35,6 @@ class CaptureRecorder(Recorder):
         self.outer = outer
         self.known: set[LazyBuffer] = set()
         self.earlier = 0
-        self.timed: set[object] = set()
         self.scopes = Scopes()
         self.schedules: list[Scheduled] = []
         self._lock = RLock()  # threads that compile tell of it
@@ -58,7 +51,8 @@ class CaptureRecorder(Recorder):
 
     def _record(self, event: Event) -> None:
         kind = type(event)
-        if self.ran >= self.most_kernels and self.open_stages == 0:
+        is_last = kind is Retimed and not self.left_out  # the samples of the last launch that is kept
+        if self.ran >= self.most_kernels and self.open_stages == 0 and not is_last:
             self.left_out += kind is Ran
             if self.outer is not None:
                 self.outer.record(event)
@@ -79,8 +73,6 @@ class CaptureRecorder(Recorder):
         super().record(event)
         if self.outer is not None:
             self.outer.record(event)
-        if kind is Ran and self.repeat > 1:
-            self._time_again(event)  # type: ignore[arg-type]
 
     def _see_earlier(self, nodes: Iterable[object], frame: UserFrame | None) -> None:
         """LazyBuffers built before the capture are told now, before realising makes them forget their sources.
@@ -107,25 +99,3 @@ class CaptureRecorder(Recorder):
         """The user's files and cells that were seen."""
         told = (event.user_frame for event in self.events if isinstance(event, Recorded))
         return {frame.file for frame in told if frame is not None}
-
-    def _time_again(self, event: Ran) -> None:
-        """Further runs, right now, while the inputs still lie in memory; what the kernel wrote is put back."""
-        exec_item = event.exec_item
-        if exec_item.runner is None or exec_item.runner in self.timed:
-            return
-        self.timed.add(exec_item.runner)
-        started = time.perf_counter()
-        written: list[tuple[Buffer, bytes]] = []
-        for position in exec_item.runner.spec.writes:
-            buffer = exec_item.buffers[position]
-            written.append((buffer, buffer.copyout()))
-        seconds: list[float] = []
-        try:
-            for _ in range(self.repeat - 1):
-                if time.perf_counter() - started + event.seconds > RETIMING_LIMIT_S:
-                    break
-                seconds += exec_item.measure(1)
-        finally:
-            for buffer, content in written:
-                buffer.copyin(content)
-            self._record(RanAgain(exec_item, tuple(seconds), time.perf_counter() - started))

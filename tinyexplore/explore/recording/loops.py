@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tinyexplore.explore.model import NestLine
 from tinyexplore.explore.recording.describe import Printer, expr_text
+from tinyexplore.explore.tracefile.model import NestLine
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 MAX_STATEMENT = 120  # characters of one operand

@@ -9,8 +9,9 @@ import ast
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from types import FrameType, FunctionType, ModuleType
+from collections.abc import Callable, Mapping
+from itertools import islice
+from types import FrameType, FunctionType, GetSetDescriptorType, ModuleType
 from typing import Any
 
 from tinyexplore.explore.recording.sources import is_ours
@@ -39,15 +40,17 @@ def names_here(more: Mapping[str, Any] | None = None) -> Names:
 
 def names_in(*spaces: Mapping[str, Any]) -> Names:
     """The shortest way to each Tensor from the variables of `spaces`, those first named first: `w`, `params[0]`,
-    `model.l1.weight`."""
+    `model.l1.weight`.
+
+    No code of the user's objects runs: their classes are read with the interpreter's own accessors."""
     found: Names = {}
     seen: set[int] = set()
-    level = [(name, value) for space in spaces for name, value in list(space.items()) if not name.startswith("_")]
+    level = [(name, value) for space in spaces for name, value in variables_of(space) if not name.startswith("_")]
     for _ in range(DEEPEST):
         inner: list[tuple[str, Any]] = []
         for name, value in level:
             if issubclass(type(value), Tensor):
-                for node in _with_base(value.lazydata):
+                for node in _nodes_of(value):
                     found.setdefault(node.number, name)
             elif not issubclass(type(value), SKIPPED) and id(value) not in seen and len(seen) < MOST_VALUES:
                 seen.add(id(value))
@@ -56,31 +59,70 @@ def names_in(*spaces: Mapping[str, Any]) -> Names:
     return found
 
 
-def _with_base(node: LazyBuffer) -> Iterator[LazyBuffer]:
-    yield node
-    if node.base is not node and node.base.buffer is not None:
-        yield node.base  # the memory that a Tensor is a view of
+def variables_of(space: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The variables of a namespace; none where it is a mapping of the user's that raises (a class body's)."""
+    try:
+        return [(name, value) for name, value in list(space.items()) if type(name) is str]
+    except Exception:
+        return []
+
+
+def _nodes_of(tensor: Tensor) -> list[LazyBuffer]:
+    """The LazyBuffer of a Tensor, and the memory that it is a view of; none for a Tensor that was never initialised."""
+    try:
+        node = tensor.lazydata
+        base = node.base
+        return [node, base] if node is not base and base.buffer is not None else [node]
+    except Exception:
+        return []
 
 
 def parts(name: str, value: Any) -> list[tuple[str, Any]]:
-    """What is inside a container, or an object of the user's or of nn."""
-    if isinstance(value, dict):
-        keys = [key for key in list(value)[:MOST_ITEMS] if isinstance(key, (str, int))]
-        return [(f"{name}[{key!r}]", value[key]) for key in keys]
-    if isinstance(value, (list, tuple)):
-        return [(f"{name}[{place}]", item) for place, item in enumerate(value[:MOST_ITEMS])]
+    """The items of a container, or the attributes of an object. No code of its class runs."""
+    kind = type(value)
+    if issubclass(kind, dict):
+        items = _first_items(value)
+        return [(f"{name}[{key!r}]", item) for key, item in items if type(key) in (str, int, bool)]
+    if issubclass(kind, (list, tuple)):
+        items_of = list.__getitem__ if issubclass(kind, list) else tuple.__getitem__
+        return [(f"{name}[{place}]", item) for place, item in enumerate(items_of(value, slice(MOST_ITEMS)))]
+    held = attributes_of(value)
+    return [(f"{name}.{key}", item) for key, item in _first_items(held) if type(key) is str and key[:1] != "_"]
+
+
+def _first_items(held: dict[Any, Any]) -> list[tuple[Any, Any]]:
     try:
-        held = object.__getattribute__(value, "__dict__")  # a proxy's own way of finding things may do anything
-    except AttributeError:
+        return list(islice(dict.items(held), MOST_ITEMS))
+    except RuntimeError:  # another thread changed its size
         return []
-    return [(f"{name}.{key}", item) for key, item in list(held.items())[:MOST_ITEMS] if not key.startswith("_")]
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """`value.__dict__` as the interpreter keeps it; empty where the class has none, or replaces it by its own."""
+    for kind in classes_of(type(value)):
+        slot = namespace_of(kind).get("__dict__")
+        if type(slot) is GetSetDescriptorType:
+            held = slot.__get__(value)
+            return held if type(held) is dict else {}
+    return {}
+
+
+classes_of = type.__dict__["__mro__"].__get__  # a metaclass may replace these attributes
+namespace_of = type.__dict__["__dict__"].__get__
+_name_of = type.__dict__["__name__"].__get__
+
+
+def class_name(value: Any) -> str:
+    """The name of an object's class, whatever its metaclass answers."""
+    name: str = _name_of(type(value))
+    return name
 
 
 def names_of_arguments(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
     """What `f` calls its arguments."""
     try:
         return names_in(inspect.signature(f).bind(*args).arguments)
-    except (TypeError, ValueError):
+    except Exception:  # no signature, arguments that do not fit, or an attribute of the user's that raises
         return {}
 
 

@@ -6,9 +6,10 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tinyexplore.explore.model import Node
-from tinyexplore.explore.pictures.svg import graph_svg
 from tinyexplore.explore.recording.describe import Printer, describe
+from tinyexplore.explore.tracefile.model import Node
+from tinyexplore.explore.tracefile.pictures.svg import graph_svg
+from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.util import toposort
 
@@ -55,5 +56,4 @@ class RealisedGraph:
         target = Path(path or tempfile.mkstemp(prefix="net-", suffix=".svg")[1])
         if target.suffix != ".svg":
             target = target.with_name(f"{target.name}.svg")
-        target.write_text(graph_svg(self.nodes, max_nodes=MOST_BOXES), encoding="utf-8")
-        return target
+        return write_text(target, graph_svg(self.nodes, max_nodes=MOST_BOXES))

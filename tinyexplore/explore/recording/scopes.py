@@ -7,17 +7,29 @@ of modules.
 from __future__ import annotations
 
 import sys
-from types import CodeType, FrameType
+from functools import cached_property
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Literal
 
-from tinyexplore.explore.recording.names import SKIPPED, parts
+from tinyexplore.explore.recording.names import (
+    SKIPPED,
+    attributes_of,
+    class_name,
+    classes_of,
+    namespace_of,
+    parts,
+    variables_of,
+)
 from tinyexplore.explore.recording.sources import is_ours
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 
 LAYERS = "tinyexplore.nn"
-SESSION = "tinyexplore.explore.session"
+SESSION = "tinyexplore.explore.notebook.session"
 TAPE = "tinyexplore.autograd.tape"
+HISTORY = frozenset({"In", "Out"})  # of IPython
+MOST_HOLDERS = 5_000  # objects that are looked into for the name of a module
+MOST_WRAPPERS = 8  # decorators around one function
 DEEPEST = 3  # model.layers[0].weight
 Role = Literal["method", "tape", "session", "other"]
 
@@ -38,6 +50,7 @@ class Scopes:
         self.looked_at: list[Any] = []
         self.counted: set[int] = set()
         self.roles: dict[int, tuple[CodeType, Role]] = {}
+        self.is_method: dict[tuple[int, int], bool] = {}  # by the addresses of a code object and a class
 
     def see(self, lazybuffer: LazyBuffer) -> None:
         """Called while `lazybuffer` is being made."""
@@ -59,8 +72,12 @@ class Scopes:
             if code is self.capturing or role == "session":
                 break
             if role == "method":
-                value = frame.f_locals.get("self")
-                if self.holds_tensors(value) and (not found or found[-1][0] is not value):
+                value = frame.f_locals.get(code.co_varnames[0])
+                if (
+                    self.is_receiver(value, code)
+                    and self.holds_tensors(value)
+                    and (not found or found[-1][0] is not value)
+                ):
                     found.append((value, frame))
             frame = frame.f_back
         parent: int | None = None
@@ -69,13 +86,30 @@ class Scopes:
         if parent is not None:
             self.of[lazybuffer.number] = (parent, False)
 
+    def is_receiver(self, value: Any, code: CodeType) -> bool:
+        """Whether `code` is a method whose receiver is `value`, its first argument, whatever that is called."""
+        if code.co_varnames[0] == "self":
+            return True
+        kind = type(value)
+        key = (id(code), id(kind))
+        known = self.is_method.get(key)
+        if known is None:
+            known = self.is_method[key] = any(
+                one is code
+                for base in classes_of(kind)
+                for attribute in list(namespace_of(base).values())
+                for one in _codes_in(attribute)
+            )
+            self.looked_at.append(kind)  # held, so that no other class gets its address
+        return known or any(_code_of(attribute) is code for attribute in attributes_of(value).values())
+
     def holds_tensors(self, value: Any) -> bool:
         """True for an object with a Tensor somewhere in its attributes."""
         if value is None or issubclass(type(value), (Tensor, LazyBuffer, *SKIPPED)):
             return False
         known = self.is_module.get(id(value))
         if known is None:
-            known = self.is_module[id(value)] = any(isinstance(part, Tensor) for _, part in inside(value))
+            known = self.is_module[id(value)] = any(issubclass(type(part), Tensor) for _, part in inside(value))
             self.looked_at.append(value)  # held, as `objects` are
         return known
 
@@ -85,19 +119,59 @@ class Scopes:
         found = self.ids.get(key)
         if found is None:
             found = self.ids[key] = len(self.rows)
-            name = _variable(value, frame) if parent is None else _attribute(value, self.objects[parent])
-            kind = type(value).__name__
+            name = self.variable(value, frame) if parent is None else _attribute(value, self.objects[parent])
+            kind = class_name(value)
             self.objects.append(value)
             self.rows.append((found, name or kind, kind, parent, self.own_bytes(value)))
         return found
+
+    def variable(self, value: Any, frame: FrameType) -> str:
+        """How the nearest caller outside the package reaches `value`: "model", else "models[0]" or "trainer.model"."""
+        level: list[tuple[str, Any]] = []
+        caller = frame.f_back
+        while caller is not None:
+            module = caller.f_globals.get("__name__")
+            if not is_ours(module if type(module) is str else ""):  # explore(model) calls it "f"
+                level += self.names_outside(value, caller)
+            caller = caller.f_back
+        level = [item for item in level if item[0][:1] != "_" and item[0] not in HISTORY]
+        for name, item in level:
+            if item is value:
+                return name
+        seen: set[int] = set()
+        for _ in range(DEEPEST):
+            inner: list[tuple[str, Any]] = []
+            for name, item in level:
+                if (
+                    issubclass(type(item), (Tensor, LazyBuffer, *SKIPPED))
+                    or id(item) in seen
+                    or len(seen) > MOST_HOLDERS
+                ):
+                    continue
+                seen.add(id(item))
+                for way, part in parts(name, item):
+                    if part is value:
+                        return way
+                    inner.append((way, part))
+            level = inner
+        return ""
+
+    def names_outside(self, value: Any, frame: FrameType) -> list[tuple[str, Any]]:
+        """The variables of a frame; without the receiver of a method where that is `value` itself."""
+        code = frame.f_code
+        receiver = code.co_varnames[0] if code.co_argcount else ""
+        found = variables_of(frame.f_locals)
+        if receiver and frame.f_locals.get(receiver) is value and self.is_receiver(value, code):
+            found = [item for item in found if item[0] != receiver]
+        return found + variables_of(frame.f_globals)
 
     def own_bytes(self, value: Any) -> int:
         """What the Tensors that are its own attributes take; one that several modules hold counts once."""
         total = 0
         for _, part in parts("", value):
-            tensors = part if isinstance(part, (list, tuple)) else [part]
+            tensors = [item for _, item in parts("", part)] if issubclass(type(part), (list, tuple)) else [part]
             for tensor in tensors:
-                if isinstance(tensor, Tensor) and tensor.lazydata.number not in self.counted:
+                if issubclass(type(tensor), Tensor) and tensor.lazydata.number not in self.counted:
                     self.counted.add(tensor.lazydata.number)
                     total += int(tensor.nbytes())
         return total
@@ -105,13 +179,36 @@ class Scopes:
 
 def _role(frame: FrameType) -> Role:
     """What a frame of this code has to say."""
-    code, module = frame.f_code, frame.f_globals.get("__name__", "")
+    code, module = frame.f_code, frame.f_globals.get("__name__")
+    if type(module) is not str:
+        module = ""
     if module == SESSION:
         return "session"
     if module == TAPE and code.co_name == "gradients":
         return "tape"
     is_outside = not is_ours(module) or module.startswith(LAYERS)
-    return "method" if is_outside and code.co_argcount and code.co_varnames[0] == "self" else "other"
+    return "method" if is_outside and code.co_argcount else "other"
+
+
+def _codes_in(value: Any) -> list[CodeType]:
+    accessors = (value.fget, value.fset, value.fdel) if type(value) is property else (value,)
+    return [code for one in accessors if (code := _code_of(one)) is not None]
+
+
+def _code_of(value: Any) -> CodeType | None:
+    """The code of a function, of a bound method, or of what a decorator wrapped in the usual way."""
+    for _ in range(MOST_WRAPPERS):
+        if type(value) is MethodType:
+            value = value.__func__
+        if type(value) is cached_property:
+            value = value.func
+        if type(value) is not FunctionType:
+            return None
+        wrapped = value.__dict__.get("__wrapped__")
+        if wrapped is None:
+            return value.__code__
+        value = wrapped
+    return None
 
 
 def inside(value: Any) -> list[tuple[str, Any]]:
@@ -130,15 +227,3 @@ def inside(value: Any) -> list[tuple[str, Any]]:
 def _attribute(value: Any, holder: Any) -> str:
     """ "layers[0]" for what `holder` reaches so; "" where it does not."""
     return next((name.lstrip(".") for name, item in inside(holder) if item is value), "")
-
-
-def _variable(value: Any, frame: FrameType) -> str:
-    """The variable that holds `value` in the nearest caller that has one."""
-    caller = frame.f_back
-    while caller is not None:
-        for space in (caller.f_locals, caller.f_globals):
-            for name, item in list(space.items()):
-                if item is value and name != "self" and not name.startswith("_"):
-                    return name
-        caller = caller.f_back
-    return ""

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Rule
 
@@ -24,13 +25,20 @@ PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
 
 def source_name(file: str) -> str:
     """How a file is called in a trace: "In [3]" for a notebook cell, else its path from here or from the package."""
+    return well_formed(_source_name(file))
+
+
+def _source_name(file: str) -> str:
     cell = cell_number(file)
     if cell is not None:
         return f"In [{cell}]"
     if file.startswith("<"):
         return file
-    path = os.path.abspath(file)
-    for base in (os.getcwd(), PACKAGE_PARENT):
+    try:
+        path, here = os.path.abspath(file), os.getcwd()
+    except OSError:  # the working directory was removed
+        path, here = file, PACKAGE_PARENT
+    for base in (here, PACKAGE_PARENT):
         if path.startswith(base + os.sep):
             return Path(os.path.relpath(path, base)).as_posix()
     return Path(path).name
@@ -51,7 +59,10 @@ def cell_number(file: str) -> int | None:
 
 def source_text(file: str) -> str:
     """The text of a file or cell as Python ran it; empty where none can be had (code given to `exec`)."""
-    return "".join(linecache.getlines(file))
+    try:
+        return well_formed("".join(linecache.getlines(file)))
+    except Exception:  # a loader of the user's may raise anything
+        return ""
 
 
 def package_path(file: str) -> str:
@@ -153,6 +164,6 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int, i
         traceback = traceback.tb_next
 
 
-def is_ours(module: str) -> bool:
-    """Whether a module is of this package."""
-    return module.split(".")[0] == PACKAGE
+def is_ours(module: Any) -> bool:
+    """Whether the `__name__` of a module's globals, which may be any object, names a module of this package."""
+    return type(module) is str and module.split(".")[0] == PACKAGE

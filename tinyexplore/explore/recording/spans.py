@@ -9,14 +9,12 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from types import CodeType
 
-from tinyexplore.explore.model import Frame, Trace
 from tinyexplore.explore.recording.sources import source_text
+from tinyexplore.explore.tracefile.spans import Span
 from tinyexplore.trace import UserFrame
 
-Span = tuple[int, int, int, int]  # line and column (in characters) of the begin, and of the end
 _Position = tuple[int | None, int | None, int | None, int | None]  # as `co_positions` has it, columns in bytes
 
 
@@ -89,70 +87,4 @@ def _names_of_attributes(text: str) -> dict[tuple[int, int], tuple[tuple[int, in
     return found
 
 
-def span_text(trace: Trace, frame: Frame) -> str:
-    """What the user wrote at a frame: ".softmax()"; "" where no span is known."""
-    if frame.span is None:
-        return ""
-    line, column, end_line, end_column = frame.span
-    lines = trace.sources[frame.source].text.splitlines()[line - 1 : end_line]
-    if len(lines) <= end_line - line:
-        return ""  # a trace may be anybody's
-    lines[-1] = lines[-1][:end_column]
-    lines[0] = lines[0][column:]
-    return " ".join(part.strip() for part in lines)
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Columns `start` to `stop` of a line that a part of an expression has; `kernel`: the one that computes it, None
-    for several or none."""
-
-    start: int
-    stop: int
-    kernel: int | None
-
-
-def marks(trace: Trace, source: int) -> dict[int, list[Mark]]:
-    """Line → its parts from left to right, each character in the innermost one: as the front end underlines them."""
-    lines = trace.sources[source].text.splitlines()
-    owner: dict[tuple[int, int], int] = {}  # (line, column) → frame
-    spans = [(frame.span, frame.id) for frame in trace.frames if frame.source == source and frame.span is not None]
-    for span, frame in sorted(spans, key=lambda one: -_size(one[0], lines)):
-        line, column, end_line, end_column = span
-        for at in range(line, min(end_line, len(lines)) + 1):
-            text = lines[at - 1]
-            first = max(column if at == line else 0, len(text) - len(text.lstrip()))
-            for place in range(first, min(end_column if at == end_line else len(text), len(text))):
-                owner[at, place] = frame
-    kernels = _kernels_of_frames(trace)
-    found: dict[int, list[Mark]] = {}
-    last: tuple[int, int, int] | None = None  # line, column, frame
-    for (line, column), frame in sorted(owner.items()):
-        row = found.setdefault(line, [])
-        if last == (line, column - 1, frame):
-            row[-1] = replace(row[-1], stop=column + 1)
-        else:
-            row.append(Mark(column, column + 1, kernels.get(frame)))
-        last = (line, column, frame)
-    return found
-
-
-def _size(span: Span, lines: list[str]) -> int:
-    line, column, end_line, end_column = span
-    return sum(len(text) for text in lines[line - 1 : end_line - 1]) + end_column - column
-
-
-def _kernels_of_frames(trace: Trace) -> dict[int, int | None]:
-    """Frame → the one kernel that computes what was made there, views aside."""
-    first: dict[int, int] = {}
-    for kernel in trace.kernels:
-        for node in (*kernel.nodes, *kernel.roots):
-            first.setdefault(node, kernel.id)
-    of_frame: dict[int, set[int]] = {}
-    for known in trace.nodes:
-        if known.user is not None and known.id in first and known.group != "movement":
-            of_frame.setdefault(known.user, set()).add(first[known.id])
-    return {frame: next(iter(kernels)) if len(kernels) == 1 else None for frame, kernels in of_frame.items()}
-
-
-__all__ = ["Mark", "Span", "Spans", "marks", "span_text"]
+__all__ = ["Spans"]

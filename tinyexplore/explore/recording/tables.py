@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from tinyexplore.explore.model import BufferInfo, Frame, Node, OptLaw, Rule, Source, Transform
-from tinyexplore.explore.recording.describe import Printer, describe, describe_memory
+from tinyexplore.explore.recording.describe import Printer, content_of, describe, describe_memory
 from tinyexplore.explore.recording.held import Held, buffer_key, held_by, roots_of
 from tinyexplore.explore.recording.sources import function_text, package_path, rule_text, source_name, source_text
-from tinyexplore.explore.recording.spans import Span, Spans
+from tinyexplore.explore.recording.spans import Spans
+from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH, content_digest
+from tinyexplore.explore.tracefile.model import BufferInfo, Frame, Node, OptLaw, Rule, Source, Transform
+from tinyexplore.explore.tracefile.spans import Span
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import toposort
-
-DIGEST_LENGTH = 12  # hexadecimal digits: they do not compress, and are half of a trace's nodes
 
 
 class Tables:
@@ -78,7 +78,10 @@ class Tables:
         name = ""
         scope: tuple[int | None, bool] = (None, False)
         if isinstance(value, UOp):
-            kind, digest, user = "uop", value.digest[:DIGEST_LENGTH], None
+            kind, user = "uop", None
+            digest = content_digest(
+                op, told.dtype, told.arg, told.detail, [self.nodes[source].digest for source in src]
+            )
         else:
             told_of = self.recorded.get(value)
             name = self.names.get(value.number, "")
@@ -126,7 +129,7 @@ class Tables:
             arg = self.buffer_digests.setdefault(held.buffer.id, f"buffer {len(self.buffer_digests)}")
         sources = ",".join(self.nodes[source].digest for source in src)
         text = f"{op.name}|{value.dtype!r}|{value.shape}|{arg!r}|{sources}"
-        return blake2b(text.encode(), digest_size=DIGEST_LENGTH // 2).hexdigest()
+        return blake2b(text.encode(errors="surrogatepass"), digest_size=DIGEST_LENGTH // 2).hexdigest()
 
     def frame(self, frame: UserFrame | None) -> int | None:
         if frame is None:
@@ -198,3 +201,24 @@ def nodes_of(roots: Iterable[UOp | LazyBuffer]) -> tuple[Node, ...]:
     for root in roots:
         tables.node(root)
     return tuple(tables.nodes)
+
+
+class UopDigests:
+    """The digests of live UOps, as the nodes of a trace have them."""
+
+    def __init__(self) -> None:
+        self._known: dict[UOp, str] = {}
+
+    def of(self, uop: UOp) -> str:
+        """The digest of the node that stands for `uop`."""
+        known = self._known
+        if uop not in known:
+            for node in toposort((uop,), lambda node: () if node in known else node.src):
+                if node not in known:
+                    sources = [known[source] for source in node.src]
+                    known[node] = content_digest(node.op.name, *content_of(node), sources)
+        return known[uop]
+
+    def is_named(self, uop: UOp, digest: str) -> bool:
+        """Whether `digest` is that of `uop`; in traces of older releases it is the beginning of `UOp.digest`."""
+        return self.of(uop) == digest or uop.digest.startswith(digest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyexplore.trace import Event, RanAgain, Recorder, StageBegan, StageEnded
+from tinyexplore.trace import Event, Recorded, Recorder, Retimed, StageBegan, StageEnded
 
 Told = tuple[Event, float, int]
 
@@ -13,31 +13,39 @@ def in_turn(recorder: Recorder) -> list[Told]:
     The order is that in which they came, but for the stages of other threads: such a stage names its kernel, and stands
     at the end of that kernel's own.
 
-    Times leave out what passed while kernels ran again, only to be timed (`RanAgain`).
+    Times leave out what passed while kernels ran again, only to be timed (`Retimed`).
     """
-    main = recorder.threads[0] if recorder.threads else 0
-    aside: dict[int, list[Told]] = {}  # what other threads told, by kernel
-    kernel_of: dict[int, int] = {}  # thread → the kernel that its open stage is for
+    main = recorder.log[0].thread if recorder.log else 0
+    aside: dict[int, list[Told]] = {}  # what compiling threads told, by kernel
+    kernel_of: dict[int, int] = {}  # compiling thread → the kernel that its open stage is for
     depth: dict[int, int] = {}
+    blocks: dict[int, list[Told]] = {main: []}  # thread of the user's → its events since it had no stage open
     found: list[Told] = []
     paused = 0.0
     number = {main: 0}
-    for event, time, thread in zip(recorder.events, recorder.times, recorder.threads, strict=True):
-        if isinstance(event, RanAgain):
+    for event, time, thread in recorder.log:
+        if isinstance(event, Retimed):
             paused += event.took
         told = event, time - paused, number.setdefault(thread, len(number))
-        if thread == main or (thread not in kernel_of and not _begins_aside(event)):
-            found.append(told)
-            continue
-        if isinstance(event, StageBegan):
-            if thread not in kernel_of and event.kernel is not None:
-                kernel_of[thread] = event.kernel
-            depth[thread] = depth.get(thread, 0) + 1
-        aside.setdefault(kernel_of[thread], []).append(told)
-        if isinstance(event, StageEnded):
-            depth[thread] -= 1
+        change = isinstance(event, StageBegan) - isinstance(event, StageEnded)
+        if thread not in blocks and (thread in kernel_of or _begins_aside(event)):
+            if thread not in kernel_of:
+                kernel_of[thread] = event.kernel  # type: ignore[union-attr, assignment]
+            aside.setdefault(kernel_of[thread], []).append(told)
+            depth[thread] = depth.get(thread, 0) + change
             if not depth[thread]:
                 del kernel_of[thread]
+            continue
+        if isinstance(event, (StageBegan, Recorded)):
+            blocks.setdefault(thread, [])
+        block = blocks.get(thread, blocks[main])
+        block.append(told)
+        depth[thread] = max(0, depth.get(thread, 0) + change)
+        if not depth[thread]:  # stages of several threads do not interleave
+            found += block
+            block.clear()
+    for block in blocks.values():
+        found += block
     return _with_kernels(found, aside) if aside else found
 
 

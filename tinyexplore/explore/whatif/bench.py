@@ -11,9 +11,9 @@ from tinyexplore.codegen import PASSES, Pass
 from tinyexplore.compile.lowering import compile_optimised, further_listings
 from tinyexplore.device import Device
 from tinyexplore.execute.runner import Runner
-from tinyexplore.explore.kept import Kept
-from tinyexplore.explore.model import KernelVariant, Trace
 from tinyexplore.explore.recording.build import build_trace
+from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.tracefile.model import KernelVariant, Trace
 from tinyexplore.explore.whatif.measure import Lost, Measure, Measured, Untimed, measured
 from tinyexplore.explore.whatif.variant import variant_of
 from tinyexplore.kernel import Kernel, Opt, hand_coded

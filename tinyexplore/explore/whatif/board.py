@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.figures import duration_text
-from tinyexplore.explore.model import Branch, FusedKernel, Node, ScheduleVariant, Trace
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.analysis.why.fusions import Edge, Fusions
+from tinyexplore.explore.tracefile.figures import duration_text
+from tinyexplore.explore.tracefile.model import Branch, FusedKernel, Node, ScheduleVariant, Trace
 from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave
-from tinyexplore.explore.whatif.place import Command, WhatIfError
-from tinyexplore.explore.why.fusions import Edge, Fusions
+from tinyexplore.explore.whatif.place import Command
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.session import Explorer
+    from tinyexplore.explore.notebook.session import Explorer
     from tinyexplore.widgets import PartWidget
 
 VERDICTS = {

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event, RLock
 
-from tinyexplore.explore.kept import Kept
-from tinyexplore.explore.model import (
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.rows import KeptGraph
+from tinyexplore.explore.recording.sources import rule_text
+from tinyexplore.explore.tracefile.model import (
     Branch,
     FiringCheck,
     KernelVariant,
@@ -18,15 +21,13 @@ from tinyexplore.explore.model import (
     Stage,
     Trace,
 )
-from tinyexplore.explore.recording.rows import KeptGraph
-from tinyexplore.explore.recording.sources import rule_text
 from tinyexplore.explore.whatif.bench import Bench, Subject
 from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, SetOpts, from_info, info_of
 from tinyexplore.explore.whatif.commands.rules import passes_of
 from tinyexplore.explore.whatif.editing.asking import Text, Tried, warm_up
 from tinyexplore.explore.whatif.editing.stages import stage_text
 from tinyexplore.explore.whatif.measure import Measure
-from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, WhatIfError, schedule_of
+from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, schedule_of
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.util import Config
@@ -278,7 +279,9 @@ class WhatIf:
         trace = with_checks(trace, [one for one in found.firings if one.kernel == number])
         if variant is None or variant.median_us is None or variant.low_us is None or variant.high_us is None:
             return trace
-        return replace(trace, runs=(Run(0, 0, variant.times_us, variant.median_us, variant.low_us, variant.high_us),))
+        return replace(
+            trace, runs=(Run(0, 0, variant.times_us, variant.median_us, variant.low_us, variant.high_us, warm=True),)
+        )
 
     def _schedule_trace(self, branch: Branch, variant: ScheduleVariant) -> Trace:
         self.bench()

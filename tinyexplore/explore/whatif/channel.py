@@ -11,11 +11,12 @@ import threading
 import time
 from typing import Any, Protocol
 
-from tinyexplore.explore.codec import row_to_data
-from tinyexplore.explore.model import Branch, OptLaw
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.tracefile.codec import row_to_data
+from tinyexplore.explore.tracefile.model import Branch, OptLaw
 from tinyexplore.explore.whatif.branches import Progress, WhatIf, with_all_laws
 from tinyexplore.explore.whatif.commands import Search, from_data
-from tinyexplore.explore.whatif.place import Command, WhatIfError
+from tinyexplore.explore.whatif.place import Command
 from tinyexplore.util.locks import can_start_threads
 
 AT_MOST_EVERY_S = 0.3  # while a search adds branches
@@ -68,6 +69,8 @@ class Channel:
                     raise WhatIfError(f"no message of a view: {content!r:.80}")
         except WhatIfError as error:
             self._rest(str(error))
+        except Exception as error:  # of a message that no view of ours sends
+            self._rest(f"{type(error).__name__}: {error}")
 
     def _do(self, command: Command, branch: int | None) -> None:
         if isinstance(command, Search) and can_start_threads():

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.comparing.comparison import Comparison
-    from tinyexplore.explore.model import Branch, KernelInfo, Trace
-    from tinyexplore.explore.playground.door import Playground
+    from tinyexplore.explore.analysis.comparing.comparison import Comparison
+    from tinyexplore.explore.tracefile.model import Branch, KernelInfo, Trace
     from tinyexplore.explore.whatif.branches import WhatIf
     from tinyexplore.explore.whatif.place import Command
+    from tinyexplore.explore.whatif.playground.door import Playground
     from tinyexplore.kernel import Opt
 
 
@@ -28,7 +28,7 @@ class WhatIfDoor:
     @property
     def playground(self) -> Playground:
         """The rules of the pipeline and your own, on these kernels: where one would match, what comes of it."""
-        from tinyexplore.explore.playground.door import Playground
+        from tinyexplore.explore.whatif.playground.door import Playground
 
         return Playground(self)
 
@@ -104,7 +104,7 @@ class WhatIfDoor:
 
     def compare_branches(self, a: Branch | int, b: Branch | int) -> Comparison:
         """The kernels of two branches side by side, listing by listing."""
-        from tinyexplore.explore.comparing.comparison import compare
+        from tinyexplore.explore.analysis.comparing.comparison import compare
 
         return compare(self.branch_trace(a), self.branch_trace(b))
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 from math import ceil
 
 from tinyexplore.dtype import PtrDType
-from tinyexplore.explore.model import NestLine, Touch
 from tinyexplore.explore.recording.describe import Printer
 from tinyexplore.explore.recording.loops import MAX_STATEMENT, Statement, common_depth, loop_line, statements_of
+from tinyexplore.explore.tracefile.model import NestLine, Touch
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.target import Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tinyexplore.explore.model import OptOffer
+from tinyexplore.explore.tracefile.model import OptOffer
 from tinyexplore.kernel import Kernel, Opt, OptOps
 from tinyexplore.kernel.opts import obstacle
 from tinyexplore.kernel.search import MOST_COPIES, is_too_much

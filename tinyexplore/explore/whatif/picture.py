@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tinyexplore.explore.figures import duration_text
-from tinyexplore.explore.model import Branch, Trace
-from tinyexplore.explore.pictures.sheets import Bar, Cell, Column, sheet_svg
+from tinyexplore.explore.analysis.why.fusions import name_of as name_of_node
+from tinyexplore.explore.tracefile.figures import duration_text
+from tinyexplore.explore.tracefile.model import Branch, Trace
+from tinyexplore.explore.tracefile.pictures.sheets import Bar, Cell, Column, sheet_svg
 from tinyexplore.explore.whatif.board import VERDICTS
-from tinyexplore.explore.why.fusions import name_of as name_of_node
 
 EDITED_NAMES = {"c": "C", "llvm": "LLVM IR", "uops": "UOps"}
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from tinyexplore.explore.model import Branch, Edited, KernelVariant, RuleFiring, ScheduleVariant, Trace
+from tinyexplore.explore.analysis.opts import to_opt
+from tinyexplore.explore.tracefile.model import Branch, Edited, KernelVariant, RuleFiring, ScheduleVariant, Trace
 from tinyexplore.explore.whatif.bench import Bench
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
-from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel import Kernel
 from tinyexplore.uop import Rule
-
-_OPT = re.compile(r"\s*([A-Z]+)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)\s*")
-
-
-class WhatIfError(ValueError):
-    """A question that cannot be asked: no such kernel, no such opt, nothing here that can be compiled again."""
 
 
 class Refused(Exception):
@@ -108,19 +102,4 @@ def schedule_of(command: Command) -> int | None:
     return found
 
 
-def to_opt(text: str) -> Opt:
-    """The Opt that a view writes so: "UPCAST(0, 4)"."""
-    found = _OPT.fullmatch(text)
-    if found is None or found[1] not in OptOps.__members__:
-        names = ", ".join(OptOps.__members__)
-        raise WhatIfError(f"{text!r:.60} is no opt: write NAME(axis) or NAME(axis, amount); there are {names}")
-    return Opt(OptOps[found[1]], int(found[2]), int(found[3] or 0))
-
-
-def to_opts(text: str) -> tuple[Opt, ...]:
-    """The Opts in "UPCAST(0, 4), VECTOR(1, 16)"."""
-    parts = re.findall(r"[^(),\s]+\s*\([^)]*\)|[^\s,]+", text)
-    return tuple(to_opt(part) for part in parts)
-
-
-__all__ = ["Cancelled", "Command", "Outcome", "Place", "Refused", "WhatIfError", "schedule_of", "to_opt", "to_opts"]
+__all__ = ["Cancelled", "Command", "Outcome", "Place", "Refused", "schedule_of"]

@@ -10,18 +10,28 @@ from statistics import median
 from time import perf_counter
 from typing import Any, TypeVar
 
-from tinyexplore.compile.candidate import differ, numbers, sampled
+from tinyexplore.compile.candidate import TOLERANCE, differ, numbers, sampled
 from tinyexplore.device import Buffer
-from tinyexplore.engine import ExecItem, compile_many, further_listings, plan_memory, step_by_step
-from tinyexplore.explore.comparing.noise import Verdict, compare_times
-from tinyexplore.explore.model import Decision, FusedKernel, OutputCheck, Run, ScheduleVariant, Trace
+from tinyexplore.engine import (
+    ExecItem,
+    Sampling,
+    compile_many,
+    create_schedule,
+    further_listings,
+    plan_memory,
+    sampling,
+    step_by_step,
+)
+from tinyexplore.explore.analysis.comparing.noise import Verdict, compare_times
 from tinyexplore.explore.recording.build import build_trace, compared_row
 from tinyexplore.explore.recording.drafts import quantile
 from tinyexplore.explore.recording.listen import CaptureRecorder
 from tinyexplore.explore.recording.rows import KeptGraph, Made
+from tinyexplore.explore.tracefile.model import Decision, FusedKernel, OutputCheck, Run, ScheduleVariant, Trace
 from tinyexplore.explore.whatif.editing.verdict import compared_one_by_one
+from tinyexplore.explore.whatif.variant import executed_flops
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import Decided, Recorder, recording
 
 R = TypeVar("R")
@@ -47,7 +57,7 @@ class Attempt:
 
     @property
     def flops(self) -> int:
-        return sum(item.flops for item in self.ready)
+        return sum(flops_of(item) for item in self.ready)
 
     def outputs(self) -> dict[LazyBuffer, Buffer]:
         """What was asked for, and where it lies."""
@@ -141,7 +151,7 @@ class Rescheduling:
                     nodes=tuple(sorted(known_of(item.item.members, numbers))),
                     roots=roots,
                     reads=known_of(item.item.reads, numbers),
-                    flops=item.flops,
+                    flops=flops_of(item),
                     bytes_moved=item.bytes_moved,
                 )
             )
@@ -170,12 +180,12 @@ class Rescheduling:
         graph = self.graphs[stage]
 
         def work() -> Trace:
-            recorder = CaptureRecorder(FEWEST)
+            recorder = CaptureRecorder()
             with recording(None):
                 made = graph.made()
                 attempt = Attempt(made, (), (), [])
                 attempt.fill()
-            with step_by_step(), recording(recorder):
+            with step_by_step(), recording(recorder), sampling(Sampling(FEWEST)):
                 items = create_schedule(made.outputs, made.writes, made.overrides(cut, join))
                 for item in compile_many(items):
                     item.run()
@@ -186,6 +196,11 @@ class Rescheduling:
         return found
 
 
+def flops_of(item: ExecItem) -> int:
+    """Floating-point operations that one run executes, counted in its program: what is computed again counts again."""
+    return 0 if item.runner is None else executed_flops(item.runner.spec.uops) or item.flops
+
+
 def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterable[Decision]:
     """What was decided on each LazyBuffer of the user's, the last that was told of it."""
     found: dict[int, Decision] = {}
@@ -193,7 +208,9 @@ def last_words(recorder: Recorder, numbers: Mapping[LazyBuffer, int]) -> Iterabl
         if isinstance(event, Decided) and event.lazybuffer in numbers:
             number = numbers[event.lazybuffer]
             rows = tuple([compared_row(one) for one in event.compared])
-            found[number] = Decision(number, event.decision, event.reason, rows, event.obstacle)
+            equal = numbers.get(event.equal_to)
+            reason = event.reason if equal is None else f"{event.reason}: node {equal}"
+            found[number] = Decision(number, event.decision, reason, rows, event.obstacle)
     return found.values()
 
 
@@ -219,7 +236,12 @@ def compared(base: Attempt, mine: Attempt) -> list[OutputCheck]:
             finite = apart[numpy.isfinite(apart)]
         difference = float(finite.max()) if finite.size else 0.0
         same = not differ(values, expected, buffer.dtype)
-        found.append(OutputCheck(base.made.numbers[node], difference, same))
+        reached = numpy.abs(expected[numpy.isfinite(expected)].astype("float64"))
+        largest = float(reached.max()) if reached.size else 0.0
+        allowed = TOLERANCE.get(buffer.dtype, 0.0)
+        found.append(
+            OutputCheck(base.made.numbers[node], difference, same, buffer.dtype.name, largest, allowed),
+        )
     return found
 
 
@@ -271,7 +293,7 @@ def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
 
 
 def run_of(times_us: tuple[float, ...]) -> Run:
-    return Run(0, 0, times_us, **quartiles(times_us))
+    return Run(0, 0, times_us, **quartiles(times_us), warm=True)
 
 
 def physical_bytes() -> float:

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from tinyexplore.dtype import DType
+from tinyexplore.codegen.cost import FREE
+from tinyexplore.dtype import DType, dtypes
 from tinyexplore.execute.runner import Runner
-from tinyexplore.explore.model import KernelVariant, Listing, StageTime, Trace
-from tinyexplore.explore.pictures.roofline import loaded_bytes
+from tinyexplore.explore.analysis.traffic import loaded_bytes
 from tinyexplore.explore.recording.drafts import quantile
+from tinyexplore.explore.tracefile.model import KernelVariant, Listing, StageTime, Trace
 from tinyexplore.explore.whatif.editing.linear import program_text
 from tinyexplore.explore.whatif.nest import annotated_nest, cache_sizes
 from tinyexplore.explore.whatif.offers import offers_of
 from tinyexplore.kernel import Kernel
-from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop import Group, Ops, UOp
 
 _SILENT = frozenset({Ops.CONST, Ops.INDEX, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.ENDRANGE, Ops.BARRIER, Ops.PREFETCH})
+_COUNTED = Group.ALU - FREE
 
 
 def variant_of(
@@ -79,9 +81,26 @@ def executed(uops: Sequence[UOp], *, lanes: bool = False) -> int:
     return total
 
 
+def executed_flops(uops: Sequence[UOp]) -> int:
+    """How many floating-point operations one run of a linear program executes, each lane counted; 0 where loops have
+    sizes that only a run knows."""
+    times, total = [1], 0
+    for node in uops:
+        if node.op is Ops.RANGE:
+            end = node.src[0]
+            if end.op is not Ops.CONST:
+                return 0
+            times.append(times[-1] * end.arg)
+        elif node.op is Ops.ENDRANGE:
+            times.pop()
+        elif node.op in _COUNTED and isinstance(node.dtype, DType) and dtypes.is_float(node.dtype):
+            total += times[-1] * node.dtype.count * (2 if node.op is Ops.MULACC else 1)
+    return total
+
+
 def _whole(count: object) -> int:
     """A count; 0 where it depends on sizes that are known only when the kernel runs."""
     return count if isinstance(count, int) else 0
 
 
-__all__ = ["executed", "variant_of"]
+__all__ = ["executed", "executed_flops", "variant_of"]

@@ -6,13 +6,14 @@ from collections.abc import Generator, Sequence
 
 from tinyexplore.kernel.analysis.access import is_inside_reduction, lanes_for, outer_row_axis
 from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches, weigh
+from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opts import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 ONCE, MOST_ONCE = 0.25, 0.5  # weight of what happens once for each result, each and all of it together
 SUITS = "lanes along: neighbours in memory count for an axis, strided and scattered accesses against it"
+LARGE = 1 << 16  # steps of a kernel from which on no loop stays without lanes
 SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
 
 
@@ -35,10 +36,16 @@ def choose_lanes(kernel: Kernel) -> Choices:
         axis = max(loops, key=lambda axis: scores[axis], default=None)
         if axis is not None:
             weigh(SUITS, {loop.arg.name: score for loop, score in scores.items()}, axis.arg.name)
-        if axis is None or scores[axis] <= 0 or axis not in kernel.axes:
+        if axis is None or axis not in kernel.axes:
             continue
+        reason = "the reduction walks memory step by step"
+        if scores[axis] <= 0:
+            moves = axis in kernel.gathered_along or any(access.stride(axis) != 0 for access in mine)
+            if moves or not exceeds("steps of a reduction that reads the same in each", kernel.steps, LARGE):
+                continue
+            reason = "the reduction reads the same memory in each step: lanes compute several steps at once"
         if (lanes := lanes_for(kernel, axis)) > 1:
-            kernel = yield Choice(Opt(OptOps.VECTOR, axis.arg.id, lanes), "the reduction walks memory step by step")
+            kernel = yield Choice(Opt(OptOps.VECTOR, axis.arg.id, lanes), reason)
 
 
 def lanes_of_results(kernel: Kernel, found: Sequence[Access]) -> Generator[Choice, Kernel, Kernel]:

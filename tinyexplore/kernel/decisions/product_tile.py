@@ -30,9 +30,12 @@ REDUCING = 8.0  # all lanes of an accumulator combined
 # bounds of the decision: a policy
 SHARED_BY = 4.0  # what a register tile shares a load among, about
 MANY_ROWS = 8  # tiles of rows that make packing a panel worth its copy
+MANY_ROWS_OF_LARGE = 2  # the same for an operand that exceeds the L2 cache: reading it again costs more than a copy
+FEW_ROWS = 16  # a product of at most this many rows waits for its matrix: the tile shares each of its loads among many
 PACKED_ROWS = 48  # rows that make a transposing copy worth it
 ROWS_IN_A_BLOCK = 256  # for which all columns are packed anew: fewer make that a tenth of the time
-MOST_VECTORS, MOST_ROWS, MOST_STREAMS = 8, 14, 6
+MOST_VECTORS, MOST_ROWS = 8, 14
+OTHER_WAYS = 2  # ways of a set of the L1 cache left to other operands than the rows of a tile
 JOINING = 2  # registers that vectors of several stretches take while they are put together
 WORTH_MERGING = 0.95
 BESIDE = "instructions for each multiply-add, itself included, with lanes along"
@@ -137,8 +140,12 @@ def parts(kernel: Kernel) -> int:
 
 
 def reduced_cost(product: Product) -> float:
-    """The same with lanes along the reduction."""
+    """The same with lanes along the reduction.
+
+    Both operands are read in vectors. They come from L2 where half of L1 does not hold a tile of a single loop.
+    """
     kernel = product.kernel
+    target = kernel.target
     best = inf
     for loop in product.reduce.src[1:]:
         strides = {load.stride(loop) for load in product.loads}
@@ -146,10 +153,12 @@ def reduced_cost(product: Product) -> float:
             continue
         blocks, left = divmod(loop.size, kernel.lanes)
         done = (blocks + left) * kernel.lanes / loop.size
-        rows, columns = sums_in_registers(kernel.target)
+        rows, columns = sums_in_registers(target)
         shared = (1 / rows + 1 / columns) / 2
         loads = LOAD * shared * len(product.loads)
-        tile = 1 + kernel.target.hidden_load * 2 * shared
+        tile_bytes = (rows + columns) * product.steps * max(map(itemsize, product.loads))
+        is_far_tile = len(product.reduce.src) == 2 and 2 * tile_bytes > target.l1_bytes
+        tile = 1 + (target.far_load if is_far_tile else target.hidden_load) * 2 * shared
         best = min(best, tile * done * (1.0 + loads) + REDUCING * kernel.lanes / product.steps)
     return best
 
@@ -221,11 +230,19 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
 def load_costs(product: Product, lanes: UOp, vectors: list[Access]) -> tuple[float, float]:
     """What a tile pays for the load of a row's number, and for that of a vector; a multiply-add is 1."""
     target = product.kernel.target
-    rows = prod(axis.size for axis in product.rows_of(vectors))
-    if rows < MANY_ROWS and any(buffer_bytes(load) > target.l2_bytes for load in vectors):
-        return target.far_load, target.far_load
+    if any(serves_few_rows(product, load) for load in vectors):
+        return 2 * target.hidden_load, target.far_load  # a narrow tile reads short stretches of each row
+    others = [load for load in product.loads if load not in vectors]
+    if any(serves_few_rows(product, load) and is_strided(product, load) for load in others):
+        return target.far_load, target.hidden_load
     strided = any(1 < (load.stride(lanes) or 0) <= SHUFFLED_STRIDE for load in vectors)
     return target.hidden_load, target.hidden_load * (STRIDED_LOAD if strided else LOAD)
+
+
+def serves_few_rows(product: Product, load: Access) -> bool:
+    """True for a matrix past the L2 cache that is multiplied with few rows: the time goes into reading it."""
+    rows = prod(axis.size for axis in product.rows_of([load]))
+    return rows <= FEW_ROWS and buffer_bytes(load) > product.kernel.target.l2_bytes
 
 
 def with_rows(product: Product, tile: Tile, rows: list[Rows], loads: tuple[float, float]) -> Tile:
@@ -256,8 +273,10 @@ class Rows:
     def of(product: Product, axis: UOp) -> Rows:
         strides = [(load.stride(axis), itemsize(load)) for load in product.along(axis)]
         nearest = min((abs(stride or 1 << 60) for stride, _ in strides), default=1 << 60)
-        clash = any(stride is None or stride * size % product.kernel.target.way_bytes == 0 for stride, size in strides)
-        return Rows(axis, nearest, MOST_STREAMS if clash else MOST_ROWS)
+        target = product.kernel.target
+        clash = any(stride is None or stride * size % target.way_bytes == 0 for stride, size in strides)
+        streams = max(2, target.l1_bytes // target.way_bytes - OTHER_WAYS)
+        return Rows(axis, nearest, min(streams, MOST_ROWS) if clash else MOST_ROWS)
 
 
 def waste_of(size: int, block: int) -> float:
@@ -345,7 +364,8 @@ def is_worth_packing(product: Product, panel: Access, lanes: UOp, rows: list[UOp
     kernel = product.kernel
     repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
     transposed = not 1 <= (panel.stride(lanes) or 0) <= SHUFFLED_STRIDE
-    large = is_far(product, panel) and is_strided(product, panel) and repeats >= MANY_ROWS
+    many = MANY_ROWS_OF_LARGE if buffer_bytes(panel) > kernel.target.l2_bytes else MANY_ROWS
+    large = is_far(product, panel) and is_strided(product, panel) and repeats >= many
     panel_bytes = itemsize(panel) * prod(axis.size for axis in panel.node.ranges if axis.arg.kind in PACKING_ORDER)
     wide = panel_bytes // (product.steps * kernel.lanes * itemsize(panel))
     in_words = bool(words_in(product.reduce.src[0])) and repeats >= MANY_ROWS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from tinyexplore.kernel.analysis.access import is_outer_of, outer_row_axis, shares_loads
@@ -56,7 +56,8 @@ def tile_registers(kernel: Kernel) -> Choices:
     if found.lanes_are_results:
         yield from tile_of_vectors(found)
     else:
-        yield from tile_of_sums(found)
+        tiled = yield from tile_of_sums(found)
+        yield from large_operand_outside(tiled)
 
 
 def tile_of_vectors(found: Reduced) -> Choices:
@@ -82,20 +83,45 @@ def tile_of_vectors(found: Reduced) -> Choices:
         yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
 
 
-def tile_of_sums(found: Reduced) -> Choices:
-    """Lanes along the reduction itself: rows by columns, each with a vector of sums of its own."""
+def tile_of_sums(found: Reduced) -> Generator[Choice, Kernel, Kernel]:
+    """Lanes along the reduction itself: rows by columns, each with a vector of sums of its own; the kernel then."""
+    kernel = found.kernel
     rows = row_loop(found, None)
-    most_rows, most_columns = sums_in_registers(found.kernel.target)
+    most_rows, most_columns = sums_in_registers(kernel.target)
     if rows is not None:
-        alone = len(found.shared) == 1 and rows_are_streamed(found.kernel, rows, found.loads)
+        alone = len(found.shared) == 1 and rows_are_streamed(kernel, rows, found.loads)
         tall = 1 if alone else block_of("rows", rows.size, most_rows, most_rows)
         if tall > 1:
-            yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
+            reason = f"{tall} rows share each load of a column"
+            kernel = yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), reason)
     if len(found.shared) > 1:
         other = max((axis for axis in found.shared if axis is not rows), key=lambda axis: axis.size)
         tall = block_of("columns", other.size, most_columns, most_columns)
         if tall > 1:
-            yield Choice(Opt(OptOps.UPCAST, other.arg.id, tall), f"{tall} columns share each load of a row")
+            reason = f"{tall} columns share each load of a row"
+            kernel = yield Choice(Opt(OptOps.UPCAST, other.arg.id, tall), reason)
+    return kernel
+
+
+def large_operand_outside(kernel: Kernel) -> Choices:
+    """SWAP of the loops over tiles where the inner loop walks an operand past the L2 cache and the outer one does not.
+
+    The product of a few rows with a large matrix reads the matrix once then, and the rows again from a cache.
+    """
+    loops = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
+    if len(loops) != 2 or len(kernel.reduces) != 1:
+        return
+    outer, inner = sorted(loops, key=lambda axis: axis.arg.id)
+    walked = {axis: bytes_along(kernel, axis) for axis in loops}
+    if walked[inner] > kernel.target.l2_bytes and walked[outer] <= kernel.target.matrix_bytes:
+        reason = "the large operand is read once, the small one again for each of its tiles"
+        yield Choice(Opt(OptOps.SWAP, outer.arg.id, inner.arg.id), reason)
+
+
+def bytes_along(kernel: Kernel, axis: UOp) -> int:
+    """Bytes of the buffers that the kernel reads at places which change along `axis`."""
+    loads = [access for access in kernel.accesses if not access.is_store and axis in access.node.ranges]
+    return sum(buffer_bytes(pointer) for pointer in {load.node.src[0] for load in loads})
 
 
 def sums_in_registers(target: Target) -> tuple[int, int]:

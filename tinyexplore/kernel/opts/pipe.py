@@ -64,22 +64,16 @@ def obstacle(kernel: Kernel, axis: UOp, steps: int) -> str | None:
 
 
 def find_piped(kernel: Kernel, axis: UOp) -> Piped | str:
-    """What PIPE would do along `axis`, or what stands against it, in words."""
+    """What PIPE would do along `axis`, or why it is illegal, as text."""
     rows = filling(kernel)
     if len(kernel.ast.src) != 1 or len(rows) != 1 or not keeps_row(rows[0]) or kernel.result_copies:
         return "only a kernel with one result does this, that keeps one row and nothing else in scratch memory"
     (store,), (filled,) = kernel.ast.src, rows
-    if axis.arg.kind not in OUTER or axis not in filled.ranges or not axis.is_static:
-        return (
-            f"the axis is {axis.arg.kind.value}, and only output loops of a fixed size do this that fill a row a step"
-        )
+    fill = filled.src[0]
     around = filled.ranges
     own = store.ranges - around
-    fill = filled.src[0]
-    if any(loop.arg.kind in FIXED for loop in around) or max(loop.arg.id for loop in around) != axis.arg.id:
-        return "several rows are kept at once, or loops around each of them are inside of this one"
-    if any(loop.arg.id < axis.arg.id for loop in (*own, *(fill.ranges - around))):
-        return "loops along the row are around this one"
+    if problem := illegal_loops(axis, around, own | (fill.ranges - around)):
+        return problem
     along, left = parts_of(store.src[1], own)
     reads = [node for node in along if node.op is Ops.LOAD and node.src[0].src[0] is scratch_of(filled)]
     if len(reads) != 1:
@@ -89,15 +83,33 @@ def find_piped(kernel: Kernel, axis: UOp) -> Piped | str:
         return "the results do not walk the row in the same steps in which it is filled, each with places of its own"
     if all(loop.arg.kind in FIXED for loop in places):
         return "the row has no loop: it is all in registers"
-    place = store.src[0]
-    loaded = {node.src[0].src[0] for node in kernel.find(Ops.LOAD)}
-    if len(store.src) > 2 or len(place.src) > 2 or place.src[0] in loaded or place.mask & READS:
+    if is_masked_or_indirect(store, kernel):
         return "results are masked, read where they are stored, or stored where memory says"
     if not all(is_harmless(node) or node is reads[0] for node in along):
         return "the results are more than arithmetic with floats, which takes any number"
     if not all(dtypes.is_float(value.dtype) for value in (reads[0], *left)):
         return "what is kept of a row are no floats, and arithmetic with others does not take any number"
     return Piped(store, reads[0], filled, places, tuple(left))
+
+
+def illegal_loops(axis: UOp, around: frozenset[UOp], along: frozenset[UOp]) -> str | None:
+    """Why the loops are in the wrong order for PIPE: `around` each row, and `along` it; None where they are not."""
+    if axis.arg.kind not in OUTER or axis not in around or not axis.is_static:
+        return (
+            f"the axis is {axis.arg.kind.value}, and only output loops of a fixed size do this that fill a row a step"
+        )
+    if any(loop.arg.kind in FIXED for loop in around) or max(loop.arg.id for loop in around) != axis.arg.id:
+        return "several rows are kept at once, or loops around each of them are inside of this one"
+    if any(loop.arg.id < axis.arg.id for loop in along):
+        return "loops along the row are around this one"
+    return None
+
+
+def is_masked_or_indirect(store: UOp, kernel: Kernel) -> bool:
+    """Whether `store` has a mask, an address computed from memory, or a buffer that the kernel also reads."""
+    place = store.src[0]
+    loaded = {node.src[0].src[0] for node in kernel.find(Ops.LOAD)}
+    return len(store.src) > 2 or len(place.src) > 2 or place.src[0] in loaded or bool(place.mask & READS)
 
 
 def parts_of(value: UOp, own: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.scratch import is_after_copy
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
-from tinyexplore.uop import Axis, AxisKind, Ops, UOp, graph_rewrite, index_const
+from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.symbolic import simplified
 from tinyexplore.uop.uop import ops_mask
+from tinyexplore.util import toposort
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
+ARITHMETIC = Group.ALU | {Ops.CAST}
 DIVIDED = ops_mask((Ops.IDIV, Ops.MOD))
 Digits = list[tuple[UOp, int]]  # loops that an axis becomes, outermost first, and what a step of each counts
 
@@ -138,16 +140,26 @@ def can_collapse(kernel: Kernel, outer: UOp, inner: UOp) -> bool:
             return False
         if len(node.src) == 3 and node.src[2].ranges & {outer, inner}:
             return False
-    addresses = {part for node in places for part in node.src[1].toposort()}
+    addresses = set().union(*[_address_parts(node.src[1]) for node in places])
     pair = frozenset((outer, inner))
     return not any(_counts_with(node, pair, addresses) for node in kernel.nodes if node not in addresses)
 
 
+def _address_parts(address: UOp) -> list[UOp]:
+    """The arithmetic of an address. A value in it, such as a reduction, is computed by operations that are no part."""
+    parts = toposort([address], lambda node: node.src if node.op in ARITHMETIC else ())
+    return [node for node in parts if node.op in ARITHMETIC]
+
+
 def _counts_with(node: UOp, pair: frozenset[UOp], addresses: set[UOp]) -> bool:
-    """True where `node` computes with the number of the step itself (a REDUCE only names its loops)."""
-    if node.op in (Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.SINK):
+    """True where `node` computes with, or stores, the number of the step itself (a REDUCE only names its loops)."""
+    if node.op in (Ops.INDEX, Ops.LOAD, Ops.SINK):
         return False
-    values = node.src[:1] if node.op is Ops.REDUCE else node.src
+    values = node.src
+    if node.op is Ops.REDUCE:
+        values = node.src[:1]
+    elif node.op is Ops.STORE:
+        values = node.src[1:2]
     return any(value in pair or (value in addresses and value.ranges & pair) for value in values)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.device import Buffer
+from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import StoredBuffer
 from tinyexplore.tensor import Tensor
@@ -21,9 +23,39 @@ class FormatError(ValueError):
     """A file that is not what it says, is damaged, or asks for what no file of tensors needs."""
 
 
-def fits(dtype: DType, shape: Sequence[int], nbytes: int) -> bool:
+def fits(dtype: DType | ByteFloat, shape: Sequence[int], nbytes: int) -> bool:
     """Whether a tensor takes at most that many bytes, empty axes not counted (their strides must be numbers)."""
     return prod(size for size in shape if size) * dtype.itemsize <= nbytes
+
+
+@dataclass(frozen=True)
+class ByteFloat:
+    """A float type of one byte that dtypes lack: `values` has what each of the 256 bytes stands for, all of which
+    `dtype` holds exactly."""
+
+    name: str
+    dtype: DType
+    values: tuple[float, ...]
+    itemsize: int = 1
+
+    def decoded(self, stored: Tensor) -> Tensor:
+        """The numbers that bytes stand for, on the default device."""
+        places = stored.to(Device.DEFAULT)
+        return Tensor(list(self.values), dtype=self.dtype, device=places.device)[places]
+
+
+def _fnuz(bits: int, mantissa: int, bias: int) -> float:
+    """The value of a byte without infinities and -0 (Noune et al., "8-bit numerical formats", 2022)."""
+    exponent, steps = (bits & 0x7F) >> mantissa, bits & ((1 << mantissa) - 1)
+    if bits == 0x80:
+        return math.nan
+    size = math.ldexp(steps + ((exponent > 0) << mantissa), max(exponent, 1) - bias - mantissa)
+    return -size if bits & 0x80 else size
+
+
+E4M3FNUZ = ByteFloat("float8_e4m3fnuz", dtypes.float16, tuple(_fnuz(bits, 3, 8) for bits in range(256)))
+E5M2FNUZ = ByteFloat("float8_e5m2fnuz", dtypes.float16, tuple(_fnuz(bits, 2, 16) for bits in range(256)))
+E8M0FNU = ByteFloat("float8_e8m0fnu", dtypes.float32, (*(2.0 ** (bits - 127) for bits in range(255)), math.nan))
 
 
 class TensorFile:
@@ -54,8 +86,10 @@ class TensorFile:
         """The bytes as an open file."""
         return _Stream(self.raw)
 
-    def tensor(self, start: int, dtype: DType, shape: Sequence[int]) -> Tensor:
-        """Elements from byte `start` on, row-major; nothing is read yet."""
+    def tensor(self, start: int, dtype: DType | ByteFloat, shape: Sequence[int]) -> Tensor:
+        """Elements from byte `start` on, row-major; nothing is read yet, but for a ByteFloat, which is converted."""
+        if isinstance(dtype, ByteFloat):
+            return dtype.decoded(self.tensor(start, dtypes.uint8, shape))
         count = prod(shape)
         stored = self.buffer.device if self.buffer.device.startswith("DISK:") else "NPY"
         memory = self.buffer.memory.part(start, count * dtype.itemsize)

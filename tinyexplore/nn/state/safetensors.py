@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.nn.state.file import Source, TensorFile, fits
+from tinyexplore.nn.state.file import E4M3FNUZ, E5M2FNUZ, E8M0FNU, ByteFloat, Source, TensorFile, fits
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.checks import need_tensor, shown
-from tinyexplore.util.untrusted import UntrustedError, bounded_json
+from tinyexplore.util.untrusted import MEMORY, MEMORY_PER_BYTE, JsonLimits, UntrustedError, bounded_json
 
 _OF_NAME: dict[str, str] = {
     "BOOL": "bool",
@@ -37,6 +37,12 @@ _OF_NAME: dict[str, str] = {
 _FIELDS = dtypes.fields()
 _NAMES: dict[str, DType] = {name: _FIELDS[own] for name, own in _OF_NAME.items() if own in _FIELDS}
 _CODES = {dtype: name for name, dtype in _NAMES.items()}
+_LOADED: dict[str, DType | ByteFloat] = {  # what can be read, and is not written
+    **_NAMES,
+    "F8_E4M3FNUZ": E4M3FNUZ,
+    "F8_E5M2FNUZ": E5M2FNUZ,
+    "F8_E8M0": E8M0FNU,
+}
 _MAX_HEADER = 100_000_000  # the format's own limit
 _MAX_VALUES = 5_000_000  # in a header: about half a million tensors
 _MAX_DEPTH = 16
@@ -120,12 +126,17 @@ def _header(file: TensorFile) -> tuple[int, dict[str, Any]]:
         raise file.error(_FORMAT, f"{file.nbytes} bytes cannot hold a header of {length}")
     try:
         content = bytes(file.raw[8 : 8 + length])
-        header = bounded_json(content, values=_MAX_VALUES, depth=_MAX_DEPTH, pairs=_without_doubles)
+        header = bounded_json(content, _header_limits(length), pairs=_without_doubles)
     except UntrustedError as error:
         raise file.error(_FORMAT, f"of its header, {error}") from None
     if not isinstance(header, dict):
         raise file.error(_FORMAT, f"its header is a {type(header).__name__}, not names with their entries")
     return 8 + length, header
+
+
+def _header_limits(length: int) -> JsonLimits:
+    memory = max(MEMORY, 2 * MEMORY_PER_BYTE * length)  # its values are shorter than those of traces
+    return JsonLimits(_MAX_HEADER, _MAX_VALUES, _MAX_DEPTH, memory)
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -135,7 +146,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType, tuple[int, ...], int, int]:
+def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteFloat, tuple[int, ...], int, int]:
     """dtype, shape, begin and end of a tensor in the data, each checked."""
     name = f"{name!a:.80}"
     try:
@@ -147,7 +158,7 @@ def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType, tuple[int, .
     if any(type(size) is not int or size < 0 for size in (*shape, begin, end)):
         found = f"{name} has shape {shape!a:.100} at {begin!a:.20} to {end!a:.20}"
         raise file.error(_FORMAT, f"{found}: sizes and places are whole numbers from 0 on")
-    dtype = _NAMES.get(code) if isinstance(code, str) else None
+    dtype = _LOADED.get(code) if isinstance(code, str) else None
     if dtype is None:
         raise file.error(_FORMAT, f"{name} has dtype {code!a:.50}; known: {', '.join(_NAMES)}")
     if not fits(dtype, shape, _MAX_BYTES):

@@ -13,7 +13,7 @@ from typing import Any
 from tinyexplore.device import Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.nn.state.archive import ArchiveError, place_of, read_members
-from tinyexplore.nn.state.file import FormatError, Source, TensorFile, fits
+from tinyexplore.nn.state.file import E4M3FNUZ, E5M2FNUZ, E8M0FNU, ByteFloat, FormatError, Source, TensorFile, fits
 from tinyexplore.nn.state.pickles import Budget, Named, PickleError, plain_key, read_pickle
 from tinyexplore.tensor import Tensor
 
@@ -41,8 +41,11 @@ _STORAGES = {
     "Byte": dtypes.uint8,
     "Bool": dtypes.bool,
 }
-_DTYPES = {
+_DTYPES: dict[str, DType | ByteFloat] = {
     **{name: dtype for name, dtype in dtypes.fields().items() if not name.startswith("fp8")},
+    "float8_e4m3fn": dtypes.fp8e4m3,
+    "float8_e5m2": dtypes.fp8e5m2,
+    **{kind.name: kind for kind in (E4M3FNUZ, E5M2FNUZ, E8M0FNU)},
     "half": dtypes.float16,
     "float": dtypes.float32,
     "double": dtypes.float64,
@@ -98,13 +101,19 @@ class _Storage:
 
 
 class _View:
-    """A tensor in a storage, made when the storage's place is known."""
+    """A tensor in a storage, made when the storage's place is known.
 
-    def __init__(self, storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | None = None) -> None:
+    kind: what its bytes stand for, where no dtype does; they are uint8 then.
+    """
+
+    def __init__(
+        self, storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | ByteFloat | None = None
+    ) -> None:
         if not isinstance(storage, _Storage):
             raise PickleError(f"a tensor in a {type(storage).__name__}, which is no storage")
         self.storage = storage
-        self.dtype = storage.dtype if dtype is None else dtype
+        self.kind = dtype if isinstance(dtype, ByteFloat) else None
+        self.dtype = dtypes.uint8 if isinstance(dtype, ByteFloat) else dtype or storage.dtype
         if len(size) != len(stride) or len(size) > _MAX_RANK:
             raise PickleError(f"a tensor of {len(size)} axes and {len(stride)} strides")
         if any(type(number) is not int or not 0 <= number < _MAX_BYTES for number in (offset, *size, *stride)):
@@ -130,6 +139,9 @@ class _View:
         return sorted(range(len(self.size)), key=lambda axis: (-self.stride[axis], self.size[axis] == 1, axis))
 
     def tensor(self) -> Tensor:
+        return self._elements() if self.kind is None else self.kind.decoded(self._elements())
+
+    def _elements(self) -> Tensor:
         storage = self.storage
         if storage.start is None:
             raise PickleError("a storage whose content is missing")

@@ -46,7 +46,12 @@ _MASK_COMPARE = {Ops.CMPLT: "~{0} & {1}", Ops.CMPLE: "~{0} | {1}", Ops.CMPEQ: "~
 
 
 class CArithmetic(TextWriter):
-    """Expressions; `needs` notes the helpers that they call, `prelude` writes these."""
+    """Expressions; `needs` notes the helpers that they call, `prelude` writes these.
+
+    wraps_to_uint64: whether floats become uint64 by a helper, and not by the language's own conversion.
+    """
+
+    wraps_to_uint64 = True
 
     def __init__(self, uops: Sequence[UOp]) -> None:
         super().__init__(uops)
@@ -288,6 +293,8 @@ class CArithmetic(TextWriter):
                 return self.convert_bits("f64_to_f16", text, source, target)
             single = self.cast(text, source, f32)
             return self.convert_bits(f"f32_to_{SHORT[target.scalar]}", f"({single})", f32, target)
+        if target.scalar is dtypes.uint64 and dtypes.is_float(source) and self.wraps_to_uint64:
+            return self.float_to_uint64(text, source, target)
         if count == 1:
             return self.scalar_cast(text, source, target)
         name = self.vector(target)
@@ -300,6 +307,16 @@ class CArithmetic(TextWriter):
         if step is not None:
             text = f"__builtin_convertvector({text}, {self.vector(step.vec(count))})"
         return f"__builtin_convertvector({text}, {name})"
+
+    def float_to_uint64(self, text: str, source: DType, target: DType) -> str:
+        """Negative numbers wrap; C leaves them open, and compilers answer otherwise with AVX-512 than without."""
+        name = self.needs("f64_to_u64", lambda: parts.TO_UINT64)
+        if source.count == 1:
+            return f"{name}({text})"
+        lanes = f"{name}_{short(source)}"
+        call = f"{name}(x[i])"
+        self.needs(lanes, lambda: parts.lanes_text(lanes, target, source, call, 1), types=(target, source))
+        return f"{lanes}({text})"
 
     def scalar_cast(self, text: str, source: DType, target: DType) -> str:
         if dtypes.is_bool(target):

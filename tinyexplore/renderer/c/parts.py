@@ -266,6 +266,11 @@ def horizontal_text(op: Ops, dtype: DType, step: str) -> str:
     )
 
 
+TO_UINT64 = """\
+static inline uint64_t f64_to_u64(double x) {
+  return x >= 0x1p63 ? (uint64_t)(int64_t)(x - 0x1p63) ^ (uint64_t)1 << 63 : (uint64_t)(int64_t)x;
+}"""
+
 CONVERSIONS = {
     "bits_f32": "static inline uint32_t bits_f32(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }",
     "f32_bits": "static inline float f32_bits(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }",

@@ -116,6 +116,8 @@ def lacks(missing: tuple[DType, ...], node: UOp) -> DType | None:
 class GPUWriter(CWriter):
     """C99 with a GPU's words in it, of which `words` then makes the dialect's."""
 
+    wraps_to_uint64 = False
+
     def __init__(self, uops: Sequence[UOp], dialect: Dialect) -> None:
         super().__init__(uops)
         self.dialect = dialect

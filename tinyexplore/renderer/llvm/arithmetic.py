@@ -408,15 +408,31 @@ class InstructionWriter:
         return self.convert("zext" if unsigned else "sext", value, source, target)
 
     def float_to_int(self, value: str, source: DType, target: DType) -> str:
-        """Through a type that machines convert to in one instruction; frozen: what does not fit is just some number."""
-        through = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
+        """Through the signed type that machines convert to in one instruction; frozen: what does not fit becomes
+        whatever that instruction gives."""
         if target.scalar is dtypes.uint64:
-            through = dtypes.uint64
+            return self.float_to_uint64(value, source)
+        through = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
         wide = through.vec(source.count)
-        instruction = "fptoui" if through is dtypes.uint64 else "fptosi"
-        whole = self.convert(instruction, value, source, wide)
+        whole = self.convert("fptosi", value, source, wide)
         whole = self.value(f"freeze {register_type(wide)} {whole}", "cast")
         return whole if wide.bits == target.bits else self.convert("trunc", whole, wide, target)
+
+    def float_to_uint64(self, value: str, source: DType) -> str:
+        """Numbers from 2⁶³ on less 2⁶³, as int64, and the highest bit set again; negative ones wrap.
+
+        `fptoui` gives other numbers for negative ones with AVX-512 than without."""
+        i64, u64 = (dtype.vec(source.count) for dtype in (dtypes.int64, dtypes.uint64))
+        kind, bits, flags = register_type(source), register_type(u64), register_type(dtypes.bool.vec(source.count))
+        is_large = self.value(f"fcmp oge {kind} {value}, {literal(2.0**63, source)}", "large")
+        less = self.value(f"fsub {kind} {value}, {literal(2.0**63, source)}", "less")
+        inside = self.value(f"select {flags} {is_large}, {kind} {less}, {kind} {value}", "inside")
+        whole = self.convert("fptosi", inside, source, i64)
+        whole = self.value(f"freeze {bits} {whole}", "cast")
+        highest = self.value(
+            f"select {flags} {is_large}, {bits} {literal(1 << 63, u64)}, {bits} {literal(0, u64)}", "high"
+        )
+        return self.value(f"xor {bits} {whole}, {highest}", "cast")
 
     def from_bfloat16(self, bits: str, count: int) -> str:
         u16, u32, f32 = (dtype.vec(count) for dtype in (dtypes.uint16, dtypes.uint32, dtypes.float32))

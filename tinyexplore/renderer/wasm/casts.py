@@ -115,8 +115,8 @@ class Casts(ABC):
             double = text if have == "f64" else f"(f64.promote_f32 {text})"
             return f"(call ${self.needs('f64_to_u64')} {double})"
         if target is dtypes.uint32:
-            return f"(i32.wrap_i64 (i64.trunc_sat_{have}_s {text}))"
-        return self.wrapped(f"({scalar_type(target)}.trunc_sat_{have}_s {text})", target)
+            return f"(i32.wrap_i64 (call ${self.needs(f'{have}_to_i64')} {text}))"
+        return self.wrapped(f"(call ${self.needs(f'{have}_to_{scalar_type(target)}')} {text})", target)
 
     def to_bits_scalar(self, text: str, source: DType, target: DType) -> str:
         if source is dtypes.float64 and target is dtypes.float16:
@@ -199,9 +199,9 @@ class Casts(ABC):
         if target.scalar is dtypes.float32:
             return Value(self.in_pairs([f"(f32x4.demote_f64x2_zero {part})" for part in value.parts]), 4)
         if source.scalar is dtypes.float64:
-            words = Value(self.in_pairs([f"(i32x4.trunc_sat_f64x2_s_zero {part})" for part in value.parts]), 4)
+            words = Value(self.in_pairs([f"(call ${self.needs('f64x2_to_i32')} {part})" for part in value.parts]), 4)
         else:
-            words = Value(tuple(f"(i32x4.trunc_sat_f32x4_s {part})" for part in value.parts), 4)
+            words = Value(tuple(f"(call ${self.needs('f32x4_to_i32')} {part})" for part in value.parts), 4)
         return words if target is ints else self.resized(words, lane_bytes(target), count, signed=True)
 
     def in_pairs(self, halves: list[str]) -> tuple[str, ...]:

@@ -77,9 +77,32 @@ _F64_TO_ODD_F32 = """\
 
 _F64_TO_U64 = """\
   (func $f64_to_u64 (param $x f64) (result i64) ;; what is negative wraps
-    (if (result i64) (f64.lt (local.get $x) (f64.const 0))
-      (then (i64.trunc_sat_f64_s (local.get $x)))
-      (else (i64.trunc_sat_f64_u (local.get $x)))))"""
+    (if (result i64) (f64.ge (local.get $x) (f64.const 9223372036854775808))
+      (then
+        (i64.xor
+          (i64.trunc_sat_f64_s
+            (select
+              (f64.sub (local.get $x) (f64.const 9223372036854775808))
+              (f64.const -inf)
+              (f64.lt (local.get $x) (f64.const 18446744073709551616))))
+          (i64.const -9223372036854775808)))
+      (else
+        (i64.trunc_sat_f64_s (select (local.get $x) (f64.const -inf) (f64.eq (local.get $x) (local.get $x)))))))"""
+
+# {0}: float, {1}: integer, {2}: the first number too large for it; that, and NaN, become the least integer, as on x86
+_TO_INT = """\
+  (func ${0}_to_{1} (param $x {0}) (result {1})
+    ({1}.trunc_sat_{0}_s
+      (select (local.get $x) ({0}.const -inf) ({0}.lt (local.get $x) ({0}.const {2})))))"""
+
+# {0}: shape of the floats, {1}: the instruction
+_TO_INTS = """\
+  (func ${0}_to_i32 (param $x v128) (result v128)
+    ({1}
+      (v128.bitselect
+        (local.get $x)
+        ({0}.splat ({2}.const -inf))
+        ({0}.lt (local.get $x) ({0}.splat ({2}.const 2147483648))))))"""
 
 _FMOD = """\
   (func $fmod (param $x f64) (param $y f64) (result f64) ;; exact: bit by bit, as in musl
@@ -135,4 +158,11 @@ HELPERS = {
     "f32_to_bf16": _F32_TO_BF16,
     "f64_to_odd_f32": _F64_TO_ODD_F32,
     "f64_to_u64": _F64_TO_U64,
+    **{
+        f"{float_kind}_to_{kind}": _TO_INT.format(float_kind, kind, limit)
+        for float_kind in ("f32", "f64")
+        for kind, limit in (("i32", 1 << 31), ("i64", 1 << 63))
+    },
+    "f32x4_to_i32": _TO_INTS.format("f32x4", "i32x4.trunc_sat_f32x4_s", "f32"),
+    "f64x2_to_i32": _TO_INTS.format("f64x2", "i32x4.trunc_sat_f64x2_s_zero", "f64"),
 }

@@ -20,6 +20,10 @@ export function against(index: TraceIndex, { mark, src, decision }: Fate): { cut
     const why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole";
     return { cut: why, join: why };
   }
+  if (index.trace.links.some((link) => link.how === "hoist" && link.dst === src)) {
+    const why = "the scheduler made this when it took a reduction out of loops that do not change it";
+    return { cut: why, join: why };
+  }
   if (mark === "read" || decision === undefined) {
     const isConstant = ["CONST", "IOTA"].includes(index.node(src).op);
     const why = isConstant ? "a constant, written into the kernels that use it" : "it lies in memory already";
@@ -37,7 +41,8 @@ export function edgesOf(index: TraceIndex, variant: ScheduleVariant | null, sche
     if (node.kind !== "lazybuffer" || !index.firstKernelOf.has(node.id) || !decided.has(node.id)) continue;
     for (const src of new Set(node.src)) {
       const fate = fateOf(index, src, node.id);
-      const override = variant === null ? null : variant.cut.includes(src) ? "cut" : variant.join.includes(src) ? "join" : null;
+      const override =
+        variant === null ? null : variant.cut.includes(src) ? "cut" : variant.join.includes(src) ? "join" : null;
       found.push({ ...fate, ...against(index, fate), override });
     }
   }
@@ -45,7 +50,10 @@ export function edgesOf(index: TraceIndex, variant: ScheduleVariant | null, sche
 }
 
 /** Kernels of two schedules: those of both, those of `before` alone, those of `after` alone. */
-export function changes(before: readonly FusedKernel[], after: readonly FusedKernel[]): { kept: FusedKernel[]; vanished: FusedKernel[]; appeared: FusedKernel[] } {
+export function changes(
+  before: readonly FusedKernel[],
+  after: readonly FusedKernel[],
+): { kept: FusedKernel[]; vanished: FusedKernel[]; appeared: FusedKernel[] } {
   const key = ({ digest, roots }: FusedKernel): string => `${digest} ${roots.join()}`;
   const left = new Map<string, FusedKernel[]>();
   for (const kernel of before) left.set(key(kernel), [...(left.get(key(kernel)) ?? []), kernel]);
@@ -70,18 +78,32 @@ export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: Sched
   const known = made.get(variant);
   if (known !== undefined) return known;
   const { trace } = index;
-  const kernels: KernelInfo[] = trace.kernels.map((kernel) => (root.kernels.some((one) => one.kernel === kernel.id) ? { ...kernel, nodes: [], roots: [] } : kernel));
+  const kernels: KernelInfo[] = trace.kernels.map((kernel) =>
+    root.kernels.some((one) => one.kernel === kernel.id) ? { ...kernel, nodes: [], roots: [] } : kernel,
+  );
   const runs: Run[] = trace.runs.filter((run) => kernels[run.kernel].roots.length > 0);
   numbersOf(root, variant, kernels.length).forEach((id, place) => {
     const one = variant.kernels[place];
     const captured = one.kernel === null ? null : trace.kernels[one.kernel];
     kernels[id] = captured ?? fresh(id, one);
     if (one.median_us === null || one.low_us === null || one.high_us === null) return;
-    runs.push({ id: runs.length, kernel: id, times_us: [one.median_us], median_us: one.median_us, low_us: one.low_us, high_us: one.high_us, started_us: 0 });
+    runs.push({
+      id: runs.length,
+      kernel: id,
+      times_us: [one.median_us],
+      median_us: one.median_us,
+      low_us: one.low_us,
+      high_us: one.high_us,
+      started_us: 0,
+      first_us: one.median_us,
+      warm: true,
+    });
   });
   const again = new Set(variant.decisions.map(({ node }) => node));
   const stages = trace.stages.map((stage) =>
-    stage.id === variant.stage ? { ...stage, decisions: [...stage.decisions.filter(({ node }) => !again.has(node)), ...variant.decisions] } : stage,
+    stage.id === variant.stage
+      ? { ...stage, decisions: [...stage.decisions.filter(({ node }) => !again.has(node)), ...variant.decisions] }
+      : stage,
   );
   const links = trace.links.filter(({ how }) => how === "split");
   const found = new TraceIndex({ ...trace, kernels, runs, stages, links } satisfies Trace);
@@ -90,7 +112,21 @@ export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: Sched
 }
 
 function fresh(id: number, { name, device, nodes, roots, flops, bytes_moved }: FusedKernel): KernelInfo {
-  const nothing = { buffers: [], opts: [], axes: [], calls: [], compile_us: 0, cached: false, same_as: null, known: "", code_bytes: 0, not_run: "", nest: [] };
+  const nothing = {
+    buffers: [],
+    opts: [],
+    axes: [],
+    calls: [],
+    compile_us: 0,
+    cached: false,
+    same_as: null,
+    known: "",
+    code_bytes: 0,
+    not_run: "",
+    nest: [],
+    bytes_written: 0,
+    arithmetic: [],
+  };
   return { id, name, device, nodes, roots, flops, bytes_moved, ...nothing };
 }
 

@@ -19,32 +19,67 @@ export class EdgeList {
 
   /** What the reader decided first, then what is cut, then operations; what lies in memory has nothing to decide. */
   draw(index: TraceIndex, edges: readonly Edge[], chosen: [number, number] | null): void {
-    const rank = (edge: Edge): number => (edge.override !== null ? 0 : edge.mark === "cut" ? 1 : index.node(edge.src).group === "movement" ? 3 : 2);
-    const all = edges.filter(({ mark }) => mark !== "read").sort((a, b) => rank(a) - rank(b) || a.src - b.src || a.dst - b.dst);
-    const rows = all.slice(0, MOST).map((edge) => this.row(index, edge, chosen !== null && edge.src === chosen[0] && edge.dst === chosen[1]));
+    const rank = (edge: Edge): number =>
+      edge.override !== null ? 0 : edge.mark === "cut" ? 1 : index.node(edge.src).group === "movement" ? 3 : 2;
+    const all = edges
+      .filter(({ mark }) => mark !== "read")
+      .sort((a, b) => rank(a) - rank(b) || a.src - b.src || a.dst - b.dst);
+    const rows = all
+      .slice(0, MOST)
+      .map((edge) => this.row(index, edge, chosen !== null && edge.src === chosen[0] && edge.dst === chosen[1]));
     const scrolled = this.element.scrollTop;
-    const focused = this.element.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset.edge : undefined;
-    const more = all.length > MOST ? [h("p", { class: "faint" }, `and ${count(all.length - MOST, "edge")} more, in the graph`)] : [];
+    const focused = this.element.contains(document.activeElement)
+      ? (document.activeElement as HTMLElement).dataset.edge
+      : undefined;
+    const more =
+      all.length > MOST
+        ? [h("p", { class: "faint" }, `and ${count(all.length - MOST, "edge")} more, in the graph`)]
+        : [];
     replaceChildren(this.element, h("h4", {}, count(all.length, "edge")), h("div", { role: "list" }, ...rows), ...more);
     this.element.scrollTop = scrolled;
-    if (focused !== undefined) this.element.querySelector<HTMLElement>(`button[data-edge="${focused}"]`)?.focus({ preventScroll: true });
+    if (focused !== undefined)
+      this.element.querySelector<HTMLElement>(`button[data-edge="${focused}"]`)?.focus({ preventScroll: true });
   }
 
   /** Marks the edge at hand. */
   mark(chosen: [number, number] | null): void {
-    for (const one of this.element.querySelectorAll<HTMLElement>(".fusion-edge")) one.setAttribute("aria-pressed", String(chosen !== null && one.dataset.edge === chosen.join("-")));
+    for (const one of this.element.querySelectorAll<HTMLElement>(".fusion-edge"))
+      one.setAttribute("aria-pressed", String(chosen !== null && one.dataset.edge === chosen.join("-")));
   }
 
   private row(index: TraceIndex, edge: Edge, chosen: boolean): HTMLElement {
     const { src, dst, mark, override } = edge;
     const what = mark === "cut" ? "join" : "cut";
     const key = `${src}-${dst}`;
-    const words = h("button", { type: "button", class: "fusion-edge", "data-edge": key, title: edge.decision?.reason ?? null, "aria-pressed": String(chosen), onclick: () => this.choose(edge) }, h("span", { class: "fusion-mark", "aria-hidden": "true" }, SIGNS[mark]), `${nodeName(index, src)} → ${nodeName(index, dst)}`);
+    const words = h(
+      "button",
+      {
+        type: "button",
+        class: "fusion-edge",
+        "data-edge": key,
+        title: edge.decision?.reason ?? null,
+        "aria-pressed": String(chosen),
+        onclick: () => this.choose(edge),
+      },
+      h("span", { class: "fusion-mark", "aria-hidden": "true" }, SIGNS[mark]),
+      `${nodeName(index, src)} → ${nodeName(index, dst)}`,
+    );
     const obstacle = edge[what];
-    const act = button(what === "cut" ? "✂" : "⊕", obstacle !== "" ? `Cannot be joined: ${obstacle}` : what === "cut" ? "Cut here" : "Join here", () => this.act(edge), "quiet");
+    const act = button(
+      what === "cut" ? "✂" : "⊕",
+      obstacle !== "" ? `Cannot be joined: ${obstacle}` : what === "cut" ? "Cut here" : "Join here",
+      () => this.act(edge),
+      "quiet",
+    );
     act.dataset.edge = `${key}-act`;
     act.disabled = !this.reachable(edge);
-    return h("div", { role: "listitem", class: `fusion-row ${mark}` }, words, override === null ? null : h("span", { class: "chip" }, override === "cut" ? "you cut" : "you joined"), act);
+    return h(
+      "div",
+      { role: "listitem", class: `fusion-row ${mark}` },
+      words,
+      override === null ? null : h("span", { class: "chip" }, override === "cut" ? "you cut" : "you joined"),
+      act,
+    );
   }
 }
 

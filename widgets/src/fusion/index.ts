@@ -3,7 +3,7 @@
 import { button, h, replaceChildren } from "../dom";
 import { comparisons } from "../fusions";
 import { bytes, count, duration, grouped, span } from "../format";
-import type { Branch, FusedKernel, ScheduleVariant } from "../model";
+import type { Branch, FusedKernel, OutputCheck, ScheduleVariant } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Change, Store, View } from "../store";
 import { kernelClass } from "../kernels";
@@ -24,7 +24,12 @@ export class FusionView implements View {
   private readonly edges: EdgeList;
   private readonly canvas = h("div", { class: "fusion-graph" });
   private readonly card = h("div", { class: "fusion-card", role: "group", "aria-label": "The edge at hand" });
-  private readonly table = h("div", { class: "fusion-table scroll", tabindex: 0, role: "group", "aria-label": "Before and after" });
+  private readonly table = h("div", {
+    class: "fusion-table scroll",
+    tabindex: 0,
+    role: "group",
+    "aria-label": "Before and after",
+  });
   private readonly body: HTMLElement;
   private readonly stop: () => void;
   private readonly sight: ResizeObserver;
@@ -36,10 +41,20 @@ export class FusionView implements View {
 
   constructor(private readonly store: Store) {
     this.whatIf = whatIfOf(store.index);
-    this.edges = new EdgeList((edge) => this.choose(edge), (edge) => this.act(edge, edge.cut === "" ? "cut" : "join"), (edge) => this.reachable(edge, edge.cut === "" ? "cut" : "join"));
+    this.edges = new EdgeList(
+      (edge) => this.choose(edge),
+      (edge) => this.act(edge, edge.cut === "" ? "cut" : "join"),
+      (edge) => this.reachable(edge, edge.cut === "" ? "cut" : "join"),
+    );
     this.stop = this.whatIf.listen(() => this.draw(true));
     const left = h("div", { class: "tuner-tried" }, this.tree, this.edges.element);
-    this.body = h("div", { class: "tuner-body" }, left, this.canvas, h("div", { class: "fusion-side" }, this.card, this.table));
+    this.body = h(
+      "div",
+      { class: "tuner-body" },
+      left,
+      this.canvas,
+      h("div", { class: "fusion-side" }, this.card, this.table),
+    );
     this.sight = new ResizeObserver(() => this.draw(false));
     this.sight.observe(this.element);
   }
@@ -76,7 +91,10 @@ export class FusionView implements View {
     this.schedule ??= (schedules.find(({ id }) => this.whatIf.atSchedule(id) !== null) ?? schedules[0]).id;
     const at = this.whatIf.atSchedule(this.schedule);
     const variant = at?.schedule ?? null;
-    this.drawBar(at, schedules.map(({ id }) => id));
+    this.drawBar(
+      at,
+      schedules.map(({ id }) => id),
+    );
     if (this.body.parentElement !== this.element) replaceChildren(this.element, this.bar, this.says, this.body);
     if (at !== this.drawn || this.graph === null) {
       this.drawn = at;
@@ -112,20 +130,52 @@ export class FusionView implements View {
   private drawBar(at: Branch | null, schedules: number[]): void {
     const { whatIf } = this;
     const variant = at?.schedule ?? null;
-    const select = h("select", { "aria-label": "Schedule", class: "tuner-kernel" }, ...schedules.map((id, place) => h("option", { value: id, selected: id === this.schedule }, `schedule ${place + 1} of ${schedules.length}`)));
+    const select = h(
+      "select",
+      { "aria-label": "Schedule", class: "tuner-kernel" },
+      ...schedules.map((id, place) =>
+        h("option", { value: id, selected: id === this.schedule }, `schedule ${place + 1} of ${schedules.length}`),
+      ),
+    );
     select.addEventListener("change", () => {
       this.schedule = Number(select.value);
       this.lastEdge = null;
       this.draw(true);
     });
-    const facts = variant === null ? [] : [h("b", { class: "tuner-now" }, count(variant.kernels.length, "kernel")), h("span", { class: "tuner-now" }, timeText(variant)), verdict(variant)];
-    const begin = button("Run it as captured", "Schedules, compiles and times this graph as it was captured: what cuts and joins are compared with", () => whatIf.ask({ kind: "AsScheduled", schedule: this.schedule! }, "scheduling, compiling and timing it as captured"), "tuner-begin");
+    const facts =
+      variant === null
+        ? []
+        : [
+            h("b", { class: "tuner-now" }, count(variant.kernels.length, "kernel")),
+            h("span", { class: "tuner-now" }, timeText(variant)),
+            verdict(variant),
+          ];
+    const begin = button(
+      "Run it as captured",
+      "Schedules, compiles and times this graph as it was captured: what cuts and joins are compared with",
+      () =>
+        whatIf.ask(
+          { kind: "AsScheduled", schedule: this.schedule! },
+          "scheduling, compiling and timing it as captured",
+        ),
+      "tuner-begin",
+    );
     begin.disabled = whatIf.working !== null;
     const parent = at?.parent === null || at === null ? null : whatIf.branches[at.parent];
-    const undo = button("Undo", "Back to the branch that this one came from", () => parent !== null && whatIf.go(parent));
+    const undo = button(
+      "Undo",
+      "Back to the branch that this one came from",
+      () => parent !== null && whatIf.go(parent),
+    );
     undo.disabled = parent === null;
     const tools = at !== null ? [undo] : whatIf.send !== null ? [begin] : [];
-    replaceChildren(this.bar, schedules.length > 1 ? select : h("b", {}, "Fusion"), ...facts, h("span", { class: "space" }), ...tools);
+    replaceChildren(
+      this.bar,
+      schedules.length > 1 ? select : h("b", {}, "Fusion"),
+      ...facts,
+      h("span", { class: "space" }),
+      ...tools,
+    );
     this.drawStatus(at);
   }
 
@@ -135,8 +185,24 @@ export class FusionView implements View {
     if (working !== null) parts.push(h("progress", { "aria-label": working.text }), h("span", {}, working.text));
     else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
     else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
-    else if (send === null) parts.push(h("span", {}, at === null ? "Nothing was tried here. A page cannot schedule: a notebook can (view.fusion.cut, view.fusion.join)." : "A page cannot schedule anew: what was tried can be walked."));
-    else if (at === null) parts.push(h("span", {}, `Cut or join an edge of the graph: it is scheduled again, compiled, ${this.whatIf.inPage ? "and compared with what was captured; a page has no times" : "compared with what was captured, and timed"}.`));
+    else if (send === null)
+      parts.push(
+        h(
+          "span",
+          {},
+          at === null
+            ? "Nothing was tried here. A page cannot schedule: a notebook can (view.fusion.cut, view.fusion.join)."
+            : "A page cannot schedule anew: what was tried can be walked.",
+        ),
+      );
+    else if (at === null)
+      parts.push(
+        h(
+          "span",
+          {},
+          `Cut or join an edge of the graph: it is scheduled again, compiled, ${this.whatIf.inPage ? "and compared with what was captured; a page has no times" : "compared with what was captured, and timed"}.`,
+        ),
+      );
     replaceChildren(this.says, ...parts);
     this.says.hidden = parts.length === 0;
   }
@@ -145,7 +211,8 @@ export class FusionView implements View {
 
   private edgeAtHand(): Edge | null {
     const { selected } = this.store;
-    const of = (src: number, dst: number): Edge | undefined => this.all.find((edge) => edge.src === src && edge.dst === dst);
+    const of = (src: number, dst: number): Edge | undefined =>
+      this.all.find((edge) => edge.src === src && edge.dst === dst);
     if (selected.size === 2) {
       const [a, b] = [...selected];
       const found = of(a, b) ?? of(b, a);
@@ -162,11 +229,19 @@ export class FusionView implements View {
     const index = this.graph?.index;
     this.edges.mark(this.lastEdge);
     if (edge === null || index === undefined) {
-      replaceChildren(this.card, h("p", { class: "faint" }, "Choose an edge: its mark in the graph, or a row of the list."));
+      replaceChildren(
+        this.card,
+        h("p", { class: "faint" }, "Choose an edge: its mark in the graph, or a row of the list."),
+      );
       return;
     }
     const others = this.all.filter(({ src }) => src === edge.src).length;
-    const marks = { fused: "fused", cut: "through memory", again: "computed again in each kernel", read: "read from memory" };
+    const marks = {
+      fused: "fused",
+      cut: "through memory",
+      again: "computed again in each kernel",
+      read: "read from memory",
+    };
     const { decision } = edge;
     const overridden = edge.override !== null;
     const do_ = (what: "cut" | "join", text: string, title: string): Element => {
@@ -179,12 +254,35 @@ export class FusionView implements View {
     const obstacle = edge.mark === "cut" ? edge.join : edge.cut;
     replaceChildren(
       this.card,
-      h("h4", {}, `${nodeName(index, edge.src)} → ${nodeName(index, edge.dst)}`, h("span", { class: `chip ${edge.mark}` }, marks[edge.mark])),
+      h(
+        "h4",
+        {},
+        `${nodeName(index, edge.src)} → ${nodeName(index, edge.dst)}`,
+        h("span", { class: `chip ${edge.mark}` }, marks[edge.mark]),
+      ),
       decision === undefined ? null : h("p", {}, `${decision.decision}: ${decision.reason}`),
       decision === undefined || decision.compared.length === 0 ? null : comparisons(decision),
-      h("div", { class: "fusion-tools" }, do_("cut", "✂ Cut", "A kernel stores it, and its readers read that"), do_("join", "⊕ Join", "Computed where it is read, whatever that costs"), overridden ? leave : null),
-      obstacle === "" ? null : h("p", { class: "fusion-obstacle" }, `${edge.mark === "cut" ? "Cannot be joined" : "Cannot be cut"}: ${obstacle}.`),
-      others > 1 && obstacle === "" ? h("p", { class: "faint" }, `${nodeName(index, edge.src)} is read on ${count(others, "edge")}: memory is for all of them.`) : null,
+      h(
+        "div",
+        { class: "fusion-tools" },
+        do_("cut", "✂ Cut", "A kernel stores it, and its readers read that"),
+        do_("join", "⊕ Join", "Computed where it is read, whatever that costs"),
+        overridden ? leave : null,
+      ),
+      obstacle === ""
+        ? null
+        : h(
+            "p",
+            { class: "fusion-obstacle" },
+            `${edge.mark === "cut" ? "Cannot be joined" : "Cannot be cut"}: ${obstacle}.`,
+          ),
+      others > 1 && obstacle === ""
+        ? h(
+            "p",
+            { class: "faint" },
+            `${nodeName(index, edge.src)} is read on ${count(others, "edge")}: memory is for all of them.`,
+          )
+        : null,
     );
   }
 
@@ -210,7 +308,11 @@ export class FusionView implements View {
   }
 
   private reachable(edge: Edge, what: "cut" | "join"): boolean {
-    return edge[what] === "" && this.whatIf.working === null && (this.whatIf.send !== null || this.known(edge, what) !== null);
+    return (
+      edge[what] === "" &&
+      this.whatIf.working === null &&
+      (this.whatIf.send !== null || this.known(edge, what) !== null)
+    );
   }
 
   private act(edge: Edge, what: "cut" | "join"): void {
@@ -219,13 +321,21 @@ export class FusionView implements View {
     const known = this.known(edge, what);
     const kind = what === "cut" ? "Cut" : "Join";
     if (known !== null) this.whatIf.go(known);
-    else this.whatIf.ask({ kind, schedule: this.schedule!, src: edge.src, dst: edge.dst }, "scheduling, compiling, comparing and timing");
+    else
+      this.whatIf.ask(
+        { kind, schedule: this.schedule!, src: edge.src, dst: edge.dst },
+        "scheduling, compiling, comparing and timing",
+      );
   }
 
   private leave(edge: Edge): void {
     const known = this.without(edge);
     if (known !== null) this.whatIf.go(known);
-    else this.whatIf.ask({ kind: "Leave", schedule: this.schedule!, src: edge.src }, "scheduling, compiling, comparing and timing");
+    else
+      this.whatIf.ask(
+        { kind: "Leave", schedule: this.schedule!, src: edge.src },
+        "scheduling, compiling, comparing and timing",
+      );
   }
 
   // *** before and after ***
@@ -237,7 +347,8 @@ export class FusionView implements View {
       return;
     }
     const isRoot = variant === root;
-    const sum = (of: ScheduleVariant, what: "bytes_moved" | "flops"): number => of.kernels.reduce((total, kernel) => total + kernel[what], 0);
+    const sum = (of: ScheduleVariant, what: "bytes_moved" | "flops"): number =>
+      of.kernels.reduce((total, kernel) => total + kernel[what], 0);
     const number = (value: number): string => grouped(value);
     const rows: [string, string, string][] = [
       ["kernels", number(root.kernels.length), number(variant.kernels.length)],
@@ -246,21 +357,72 @@ export class FusionView implements View {
       ["peak of intermediates", bytes(root.peak_bytes), bytes(variant.peak_bytes)],
       ["time", baseText(variant), timeText(variant)],
     ];
-    const lines = rows.map(([what, before, after]) => h("tr", { class: !isRoot && what !== "time" && before !== after ? "differs" : null }, h("th", { scope: "row" }, what), isRoot ? null : h("td", {}, ...inPieces(before)), h("td", {}, ...inPieces(after))));
-    const head = h("tr", {}, h("th", {}), ...(isRoot ? [] : [h("th", { scope: "col", title: "Timed again, turn about with what stands here" }, "as captured")]), h("th", { scope: "col" }, isRoot ? "as captured" : "here"));
+    const lines = rows.map(([what, before, after]) =>
+      h(
+        "tr",
+        { class: !isRoot && what !== "time" && before !== after ? "differs" : null },
+        h("th", { scope: "row" }, what),
+        isRoot ? null : h("td", {}, ...inPieces(before)),
+        h("td", {}, ...inPieces(after)),
+      ),
+    );
+    const head = h(
+      "tr",
+      {},
+      h("th", {}),
+      ...(isRoot
+        ? []
+        : [h("th", { scope: "col", title: "Timed again, turn about with what stands here" }, "as captured")]),
+      h("th", { scope: "col" }, isRoot ? "as captured" : "here"),
+    );
     const { kept, vanished, appeared } = changes(root.kernels, variant.kernels);
     const numbers = numbersOf(root, variant, this.store.index.trace.kernels.length);
-    const numberOf = (kernel: FusedKernel): number | null => (variant.kernels.includes(kernel) ? numbers[variant.kernels.indexOf(kernel)] : kernel.kernel);
+    const numberOf = (kernel: FusedKernel): number | null =>
+      variant.kernels.includes(kernel) ? numbers[variant.kernels.indexOf(kernel)] : kernel.kernel;
     const row = (sign: string, kernel: FusedKernel): Element => {
       const choose = (): void => this.store.select(kernel.roots);
       const time = kernel.median_us === null ? "" : duration(kernel.median_us);
-      const words = [h("span", { class: "tuner-sign" }, sign), h("i", { class: `swatch ${kernelClass(numberOf(kernel) ?? 0)}` }), h("code", {}, kernel.name), h("span", { class: "space" }), h("span", { class: "num" }, bytes(kernel.bytes_moved)), h("span", { class: "num" }, time)];
-      return h("button", { type: "button", class: `fusion-kernel ${sign === "+" ? "new" : sign === "−" ? "gone" : ""}`, title: "Select what it stores", onclick: choose }, ...words);
+      const words = [
+        h("span", { class: "tuner-sign" }, sign),
+        h("i", { class: `swatch ${kernelClass(numberOf(kernel) ?? 0)}` }),
+        h("code", {}, kernel.name),
+        h("span", { class: "space" }),
+        h("span", { class: "num" }, bytes(kernel.bytes_moved)),
+        h("span", { class: "num" }, time),
+      ];
+      return h(
+        "button",
+        {
+          type: "button",
+          class: `fusion-kernel ${sign === "+" ? "new" : sign === "−" ? "gone" : ""}`,
+          title: "Select what it stores",
+          onclick: choose,
+        },
+        ...words,
+      );
     };
-    const worst = Math.max(0, ...variant.outputs.map(({ difference }) => difference));
-    const equal = variant.outputs.length === 0 ? null : h("p", { class: "faint" }, isRoot ? "" : `${count(variant.outputs.length, "output")} compared with the captured schedule’s: equal${worst === 0 ? "" : `, the largest difference ${worst.toExponential(1)}`}.`);
-    replaceChildren(this.table, h("table", { class: "fusion-before" }, h("thead", {}, head), h("tbody", {}, ...lines)), isRoot ? null : h("p", {}, verdict(variant)), equal, ...vanished.map((kernel) => row("−", kernel)), ...appeared.map((kernel) => row("+", kernel)), ...kept.map((kernel) => row("", kernel)));
+    const equal =
+      variant.outputs.length === 0 || isRoot ? null : h("p", { class: "faint" }, equalText(variant.outputs));
+    replaceChildren(
+      this.table,
+      h("table", { class: "fusion-before" }, h("thead", {}, head), h("tbody", {}, ...lines)),
+      isRoot ? null : h("p", {}, verdict(variant)),
+      equal,
+      ...vanished.map((kernel) => row("−", kernel)),
+      ...appeared.map((kernel) => row("+", kernel)),
+      ...kept.map((kernel) => row("", kernel)),
+    );
   }
+}
+
+/** In which sense the outputs are those of the captured schedule: exactly, or within a tolerance of their dtype. */
+function equalText(outputs: ScheduleVariant["outputs"]): string {
+  const apart = (one: OutputCheck): number => (one.magnitude > 0 ? one.difference / one.magnitude : 0);
+  const worst = outputs.reduce((most, one) => (apart(one) > apart(most) ? one : most));
+  const all = `${count(outputs.length, "output")} compared with the captured schedule’s: `;
+  if (outputs.every(({ difference }) => difference === 0)) return `${all}equal to the last bit.`;
+  const allowed = worst.tolerance > 0 ? `; ${worst.dtype} allows ${worst.tolerance.toExponential(0)} of a value` : "";
+  return `${all}equal but for rounding. The largest difference is ${worst.difference.toExponential(1)}, ${apart(worst).toExponential(1)} of the largest value${allowed}.`;
 }
 
 /** A time and its quartiles, which a narrow column puts under it. */
@@ -269,17 +431,30 @@ function inPieces(text: string): Element[] {
 }
 
 function timeText({ median_us, low_us, high_us, times_us }: ScheduleVariant): string {
-  return median_us === null || low_us === null || high_us === null ? "no time" : span({ median_us, low_us, high_us, times_us });
+  return median_us === null || low_us === null || high_us === null
+    ? "no time"
+    : span({ median_us, low_us, high_us, times_us });
 }
 
-function baseText({ base_median_us: median, base_low_us: low, base_high_us: high, base_times_us: times }: ScheduleVariant): string {
-  return median === null || low === null || high === null ? "no time" : span({ median_us: median, low_us: low, high_us: high, times_us: times });
+function baseText({
+  base_median_us: median,
+  base_low_us: low,
+  base_high_us: high,
+  base_times_us: times,
+}: ScheduleVariant): string {
+  return median === null || low === null || high === null
+    ? "no time"
+    : span({ median_us: median, low_us: low, high_us: high, times_us: times });
 }
 
 /** What the times say; nothing of the schedule as captured, which is compared with itself. */
 function verdict({ cut, join, verdict: said, median_us, base_median_us }: ScheduleVariant): HTMLElement {
   if (cut.length + join.length === 0 || median_us === null || base_median_us === null) return h("span", {});
   const ratio = base_median_us / median_us;
-  const words = VERDICTS[said] ?? (ratio >= 1 ? `${ratio.toFixed(2)}× faster than as captured` : `${(1 / ratio).toFixed(2)}× slower than as captured`);
+  const words =
+    VERDICTS[said] ??
+    (ratio >= 1
+      ? `${ratio.toFixed(2)}× faster than as captured`
+      : `${(1 / ratio).toFixed(2)}× slower than as captured`);
   return h("span", { class: `tuner-ratio ${said === "faster" || said === "slower" ? said : ""}` }, words);
 }

@@ -11,7 +11,8 @@ export function tried(whatIf: WhatIf, index: TraceIndex, schedule: number): HTML
   const branches = whatIf.ofSchedule(schedule);
   const times = branches.flatMap(({ schedule: variant }) => variant?.median_us ?? []);
   const [fastest, slowest] = [Math.min(...times), Math.max(...times)];
-  const heat = (us: number): number => (slowest > fastest ? Math.round((100 * Math.log(us / fastest)) / Math.log(slowest / fastest)) : 0);
+  const heat = (us: number): number =>
+    slowest > fastest ? Math.round((100 * Math.log(us / fastest)) / Math.log(slowest / fastest)) : 0;
   const rows: HTMLElement[] = [];
   const walk = (parent: number | null, depth: number): void => {
     for (const branch of branches.filter((one) => one.parent === parent)) {
@@ -23,7 +24,14 @@ export function tried(whatIf: WhatIf, index: TraceIndex, schedule: number): HTML
   return rows;
 }
 
-function row(whatIf: WhatIf, index: TraceIndex, branch: Branch, depth: number, heat: (us: number) => number, active: boolean): HTMLElement {
+function row(
+  whatIf: WhatIf,
+  index: TraceIndex,
+  branch: Branch,
+  depth: number,
+  heat: (us: number) => number,
+  active: boolean,
+): HTMLElement {
   const failed = branch.status === "failed";
   const time = branch.schedule?.median_us ?? null;
   const choose = (): void => whatIf.go(branch);
@@ -42,10 +50,16 @@ function row(whatIf: WhatIf, index: TraceIndex, branch: Branch, depth: number, h
   return h(
     "div",
     attributes,
-    h("span", { class: "tuner-heat", style: time === null || failed ? null : `--heat:${heat(time)}%`, "aria-hidden": "true" }, failed ? "✕" : ""),
+    h(
+      "span",
+      { class: "tuner-heat", style: time === null || failed ? null : `--heat:${heat(time)}%`, "aria-hidden": "true" },
+      failed ? "✕" : "",
+    ),
     h("span", { class: "tuner-opt" }, commandName(index, branch)),
     h("span", { class: "space" }),
-    failed ? h("span", { class: "tuner-reason" }, branch.reason) : h("span", { class: "tuner-time num" }, time === null ? "no time" : duration(time)),
+    failed
+      ? h("span", { class: "tuner-reason" }, branch.reason)
+      : h("span", { class: "tuner-time num" }, time === null ? "no time" : duration(time)),
   );
 }
 

@@ -27,7 +27,14 @@ export function answersTo(query: string, entries: readonly Entry[], most = MOST)
     const match = matchOf(query, entry.name, `${entry.kind} ${entry.says}`);
     return match === null ? [] : [{ ...match, entry, at }];
   });
-  if (!isEmpty) found.sort((a, b) => b.score - a.score || KINDS.indexOf(a.entry.kind) - KINDS.indexOf(b.entry.kind) || a.entry.name.length - b.entry.name.length || a.at - b.at);
+  if (!isEmpty)
+    found.sort(
+      (a, b) =>
+        b.score - a.score ||
+        KINDS.indexOf(a.entry.kind) - KINDS.indexOf(b.entry.kind) ||
+        a.entry.name.length - b.entry.name.length ||
+        a.at - b.at,
+    );
   return { rows: found.slice(0, most).map(({ entry, marked }) => ({ ...entry, marked })), total: found.length };
 }
 
@@ -37,7 +44,7 @@ export function openBox(reach: Reach, explain: Explain, closed: () => void): () 
 }
 
 class Box {
-  private readonly id = `tinyexplore-goto-${(boxes += 1)}`;
+  private readonly id = `tinyexplore-goto-${++boxes}`;
   private readonly field = h("input", {
     type: "text",
     role: "combobox",
@@ -50,7 +57,12 @@ class Box {
     "aria-expanded": "true",
     "aria-controls": this.id,
   });
-  private readonly list = h("div", { id: this.id, class: "found-list scroll", role: "listbox", "aria-label": "What answers" });
+  private readonly list = h("div", {
+    id: this.id,
+    class: "found-list scroll",
+    role: "listbox",
+    "aria-label": "What answers",
+  });
   private readonly status = h("div", { class: "goto-status", role: "status" });
   private readonly element: HTMLElement;
   private readonly before = document.activeElement as HTMLElement | null;
@@ -63,7 +75,13 @@ class Box {
     private readonly entries: readonly Entry[],
     private readonly closed: () => void,
   ) {
-    this.element = h("div", { class: "goto", role: "dialog", "aria-label": "Go to" }, this.field, this.list, this.status);
+    this.element = h(
+      "div",
+      { class: "goto", role: "dialog", "aria-label": "Go to" },
+      this.field,
+      this.list,
+      this.status,
+    );
     this.field.addEventListener("input", () => this.search());
     this.element.addEventListener("keydown", (event) => this.key(event));
     this.element.addEventListener("mousedown", (event) => {
@@ -102,16 +120,21 @@ class Box {
     replaceChildren(this.list, ...this.rows.map((row, at) => this.option(row, at)));
     this.list.scrollTop = 0;
     const more = total > rows.length ? `, the best ${rows.length} of them` : "";
-    this.status.textContent = words === "" ? "Type a name · ↑ ↓ choose · Enter goes there · Esc closes" : `${count(total, "answer")}${more}`;
+    this.status.textContent =
+      words === "" ? "Type a name · ↑ ↓ choose · Enter goes there · Esc closes" : `${count(total, "answer")}${more}`;
     this.mark();
   }
 
   /** What was typed as a search of the graph in view. */
   private inGraph(query: string): Row {
     const { store, find } = this.reach;
-    const matcher = parseQuery(query);
+    const matcher = parseQuery(query, store.index.trace.nodes);
     const isQuery = typeof matcher === "function";
-    const nodes = isQuery ? [...new Graphs(store.index).at(store.cursor).graph.nodes.values()].filter(({ node }) => matcher(store.index.node(node))) : [];
+    const nodes = isQuery
+      ? [...new Graphs(store.index).at(store.cursor).graph.nodes.values()].filter(({ node }) =>
+          matcher(store.index.node(node)),
+        )
+      : [];
     const says = matcher !== null && !isQuery ? matcher.error : count(nodes.length, "node");
     return { kind: "search", name: `Find “${query}” in the graph`, says, marked: [], go: () => find(query) };
   }
@@ -128,14 +151,32 @@ class Box {
       from = end;
     }
     parts.push(name.slice(from));
-    const attributes = { role: "option", id: `${this.id}-${at}`, class: `answer of-${kind}`, "data-at": at, title: says };
-    return h("div", attributes, h("span", { class: "kind" }, kind), h("span", { class: "called" }, ...parts), h("span", { class: "told" }, says), key === undefined ? null : h("kbd", {}, key));
+    const attributes = {
+      role: "option",
+      id: `${this.id}-${at}`,
+      class: `answer of-${kind}`,
+      "data-at": at,
+      title: says,
+    };
+    return h(
+      "div",
+      attributes,
+      h("span", { class: "kind" }, kind),
+      h("span", { class: "called" }, ...parts),
+      h("span", { class: "told" }, says),
+      key === undefined ? null : h("kbd", {}, key),
+    );
   }
 
   private key(event: KeyboardEvent): void {
     event.stopPropagation();
     if (event.isComposing) return;
-    const moves: Record<string, number> = { ArrowDown: this.at + 1, ArrowUp: this.at - 1, PageDown: Math.min(this.at + 8, this.rows.length - 1), PageUp: Math.max(this.at - 8, 0) };
+    const moves: Record<string, number> = {
+      ArrowDown: this.at + 1,
+      ArrowUp: this.at - 1,
+      PageDown: Math.min(this.at + 8, this.rows.length - 1),
+      PageUp: Math.max(this.at - 8, 0),
+    };
     const { key } = event;
     if (moves[key] === undefined && key !== "Enter" && key !== "Escape" && key !== "Tab") return;
     event.preventDefault();

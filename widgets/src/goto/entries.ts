@@ -12,7 +12,19 @@ import { tokenize } from "../tokens";
 import { paneOf } from "../views/code";
 
 /** In the order in which equally good ones are listed. */
-export const KINDS = ["panel", "action", "kernel", "pass", "rule", "tensor", "operation", "UOp", "opcode", "listing", "chapter"] as const;
+export const KINDS = [
+  "panel",
+  "action",
+  "kernel",
+  "pass",
+  "rule",
+  "tensor",
+  "operation",
+  "UOp",
+  "opcode",
+  "listing",
+  "chapter",
+] as const;
 
 export interface Entry {
   kind: (typeof KINDS)[number];
@@ -82,20 +94,48 @@ const WITH_OPCODES = /^(asm|ptx|amdgcn|llvm.*)$/;
 
 /** Everything that there is in the trace, what belongs to the kernel in view first. */
 export function entriesOf(reach: Reach, explain: Explain): Entry[] {
-  return [...panels(reach), ...actions(reach), ...kernels(reach), ...passes(reach), ...rules(reach), ...operations(reach, explain), ...opcodes(reach, explain), ...listings(reach), ...story(reach)];
+  return [
+    ...panels(reach),
+    ...actions(reach),
+    ...kernels(reach),
+    ...passes(reach),
+    ...rules(reach),
+    ...operations(reach, explain),
+    ...opcodes(reach, explain),
+    ...listings(reach),
+    ...story(reach),
+  ];
 }
 
 function panels({ store }: Reach): Entry[] {
-  return PANELS.map((panel) => ({ kind: "panel", name: `${panel[0].toUpperCase()}${panel.slice(1)}`, says: PANEL_SAYS[panel], go: () => store.go({ panel }) }));
+  return PANELS.map((panel) => ({
+    kind: "panel",
+    name: `${panel[0].toUpperCase()}${panel.slice(1)}`,
+    says: PANEL_SAYS[panel],
+    go: () => store.go({ panel }),
+  }));
 }
 
 function actions({ root }: Reach): Entry[] {
-  return ACTIONS.map(([key, shown, name, says]) => ({ kind: "action", name, says, key: shown, go: () => void root.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true })) }));
+  return ACTIONS.map(([key, shown, name, says]) => ({
+    kind: "action",
+    name,
+    says,
+    key: shown,
+    go: () => void root.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true })),
+  }));
 }
 
 function story({ store, open }: Reach): Entry[] {
   const found = chapters(store.index);
-  return found.length < 2 ? [] : found.map(({ key, title, sentence }) => ({ kind: "chapter", name: title, says: sentence, go: () => void open(`#story=${key}`) }));
+  return found.length < 2
+    ? []
+    : found.map(({ key, title, sentence }) => ({
+        kind: "chapter",
+        name: title,
+        says: sentence,
+        go: () => void open(`#story=${key}`),
+      }));
 }
 
 function kernels({ store }: Reach): Entry[] {
@@ -120,8 +160,20 @@ function passes({ store }: Reach): Entry[] {
   const { index } = store;
   return stagesHere(store).map((stage) => {
     const fired = index.firings(stage);
-    const says = [stage.kernel === null ? "" : `kernel ${stage.kernel}`, fired > 0 ? count(fired, "firing") : "", meaning("pass", stage.name)].filter(Boolean).join(" · ");
-    const go = (): void => store.go({ ...placeOf(index, stage.id), kernel: stage.kernel ?? store.cursor.kernel, step: index.endOf(stage), panel: "rewrites" });
+    const says = [
+      stage.kernel === null ? "" : `kernel ${stage.kernel}`,
+      fired > 0 ? count(fired, "firing") : "",
+      meaning("pass", stage.name),
+    ]
+      .filter(Boolean)
+      .join(" · ");
+    const go = (): void =>
+      store.go({
+        ...placeOf(index, stage.id),
+        kernel: stage.kernel ?? store.cursor.kernel,
+        step: index.endOf(stage),
+        panel: "rewrites",
+      });
     return { kind: "pass", name: stage.name, says, go };
   });
 }
@@ -143,7 +195,13 @@ function rules({ store }: Reach): Entry[] {
     const go = (): void => {
       const at = places.findIndex(({ stage, step }) => stage === store.cursor.stage && step === store.cursor.step);
       const { stage, step } = places[(at + 1) % places.length];
-      store.go({ ...placeOf(index, stage), kernel: index.trace.stages[stage].kernel ?? store.cursor.kernel, step, place: "passes", panel: "rewrites" });
+      store.go({
+        ...placeOf(index, stage),
+        kernel: index.trace.stages[stage].kernel ?? store.cursor.kernel,
+        step,
+        place: "passes",
+        panel: "rewrites",
+      });
     };
     return [{ kind: "rule", name, says: [count(places.length, "firing"), law].filter(Boolean).join(" · "), go }];
   });
@@ -154,7 +212,8 @@ function operations({ store }: Reach, explain: Explain): Entry[] {
   const tensors = new Map<string, number[]>();
   const named = new Map<string, number[]>();
   const uops = new Set<string>();
-  const add = (to: Map<string, number[]>, key: string, node: number): void => void (to.get(key)?.push(node) ?? to.set(key, [node]));
+  const add = (to: Map<string, number[]>, key: string, node: number): void =>
+    void (to.get(key)?.push(node) ?? to.set(key, [node]));
   for (const { id, kind, op, name } of store.index.trace.nodes) {
     if (kind === "uop") uops.add(op);
     else {
@@ -167,9 +226,25 @@ function operations({ store }: Reach, explain: Explain): Entry[] {
     store.select(nodes);
   };
   return [
-    ...[...named].map(([name, nodes]): Entry => ({ kind: "tensor", name, says: store.index.node(nodes[0]).detail, go: () => show(nodes) })),
-    ...[...tensors].map(([op, nodes]): Entry => ({ kind: "operation", name: op, says: count(nodes.length, "LazyBuffer"), go: () => show(nodes) })),
-    ...[...uops].sort().map((op): Entry => ({ kind: "UOp", name: op, says: explain("uops", op) ?? "", go: () => showUops(store, op) })),
+    ...[...named].map(
+      ([name, nodes]): Entry => ({
+        kind: "tensor",
+        name,
+        says: store.index.node(nodes[0]).detail,
+        go: () => show(nodes),
+      }),
+    ),
+    ...[...tensors].map(
+      ([op, nodes]): Entry => ({
+        kind: "operation",
+        name: op,
+        says: count(nodes.length, "LazyBuffer"),
+        go: () => show(nodes),
+      }),
+    ),
+    ...[...uops]
+      .sort()
+      .map((op): Entry => ({ kind: "UOp", name: op, says: explain("uops", op) ?? "", go: () => showUops(store, op) })),
   ];
 }
 
@@ -202,11 +277,15 @@ function opcodes(reach: Reach, explain: Explain): Entry[] {
     if (!WITH_OPCODES.test(language)) return [];
     const found = new Map<string, number[]>();
     lines.forEach(({ text }, line) => {
-      const words = tokenize(language, text).filter(([kind]) => kind === "call").map(([, word]) => word.trim());
+      const words = tokenize(language, text)
+        .filter(([kind]) => kind === "call")
+        .map(([, word]) => word.trim());
       for (const word of new Set(words)) void (found.get(word)?.push(line) ?? found.set(word, [line]));
     });
     return [...found].map(([word, at]): Entry => {
-      const says = [`${languageName(language)}, ${count(at.length, "line")}`, explain(language, word) ?? ""].filter(Boolean).join(" · ");
+      const says = [`${languageName(language)}, ${count(at.length, "line")}`, explain(language, word) ?? ""]
+        .filter(Boolean)
+        .join(" · ");
       return { kind: "opcode", name: word, says, go: () => showLine(reach, language, at) };
     });
   });
@@ -215,7 +294,9 @@ function opcodes(reach: Reach, explain: Explain): Entry[] {
 /** Opens a listing and chooses the next of these lines after the one that is chosen there. */
 function showLine({ store, root }: Reach, language: string, lines: readonly number[]): void {
   openListing(store, language);
-  const pane = [...root.querySelectorAll<HTMLElement>(".code")].find((one) => one.querySelector(`[data-language="${language}"]`) !== null);
+  const pane = [...root.querySelectorAll<HTMLElement>(".code")].find(
+    (one) => one.querySelector(`[data-language="${language}"]`) !== null,
+  );
   const chosen = Number(pane?.querySelector<HTMLElement>(".line.caret")?.dataset.line ?? -1);
   const line = lines.find((one) => one > chosen) ?? lines[0];
   const row = pane?.querySelector<HTMLElement>(`[data-line="${line}"]`);
@@ -230,6 +311,11 @@ function openListing(store: Store, language: string): void {
 function listings({ store }: Reach): Entry[] {
   const { cursor, index } = store;
   return index.programsOf(cursor.kernel).map(({ language, lines }) => {
-    return { kind: "listing", name: languageName(language), says: `${count(lines.length, "line")} of kernel ${cursor.kernel}`, go: () => openListing(store, language) };
+    return {
+      kind: "listing",
+      name: languageName(language),
+      says: `${count(lines.length, "line")} of kernel ${cursor.kernel}`,
+      go: () => openListing(store, language),
+    };
   });
 }

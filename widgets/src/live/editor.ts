@@ -10,14 +10,27 @@ export class Editor {
   readonly element: HTMLElement;
   onChange: (() => void) | null = null;
   onRun: (() => void) | null = null;
-  private readonly field = h("textarea", { class: "pg-text", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off", "aria-label": "Program, in Python", "aria-describedby": "pg-keys" });
+  private readonly field = h("textarea", {
+    class: "pg-text",
+    spellcheck: "false",
+    autocapitalize: "off",
+    autocomplete: "off",
+    wrap: "off",
+    "aria-label": "Program, in Python",
+    "aria-describedby": "pg-keys",
+  });
   private readonly colours = h("pre", { class: "pg-colours", "aria-hidden": "true" });
   private readonly gutter = h("div", { class: "pg-gutter", "aria-hidden": "true" });
   private marked: number | null = null;
   private leaves = false;
 
   constructor() {
-    this.element = h("div", { class: "pg-editor" }, this.gutter, h("div", { class: "pg-sheet" }, this.colours, this.field));
+    this.element = h(
+      "div",
+      { class: "pg-editor" },
+      this.gutter,
+      h("div", { class: "pg-sheet" }, this.colours, this.field),
+    );
     this.field.addEventListener("input", () => {
       this.marked = null;
       this.draw();
@@ -51,10 +64,17 @@ export class Editor {
     const lines = tokenizePython(this.text);
     const rows = lines.map((tokens, i) => {
       const parts = tokens.map(([kind, text]) => (kind === "" ? text : h("span", { class: `t-${kind}` }, text)));
-      return h("div", { class: i + 1 === this.marked ? "pg-line wrong" : "pg-line" }, ...(parts.length === 0 ? ["\u200b"] : parts));
+      return h(
+        "div",
+        { class: i + 1 === this.marked ? "pg-line wrong" : "pg-line" },
+        ...(parts.length === 0 ? ["\u200b"] : parts),
+      );
     });
     replaceChildren(this.colours, ...rows);
-    replaceChildren(this.gutter, ...lines.map((_, i) => h("div", { class: i + 1 === this.marked ? "wrong" : "" }, String(i + 1))));
+    replaceChildren(
+      this.gutter,
+      ...lines.map((_, i) => h("div", { class: i + 1 === this.marked ? "wrong" : "" }, String(i + 1))),
+    );
     this.field.rows = lines.length;
     if (this.marked === null) this.field.removeAttribute("aria-invalid");
     else this.field.setAttribute("aria-invalid", "true");
@@ -94,7 +114,8 @@ export class Editor {
     if (spaces === "") return;
     this.field.setSelectionRange(start, start + spaces.length);
     this.insert("");
-    if (this.text.slice(start, start + spaces.length) === spaces) this.field.setRangeText("", start, start + spaces.length, "end");
+    if (this.text.slice(start, start + spaces.length) === spaces)
+      this.field.setRangeText("", start, start + spaces.length, "end");
     const place = Math.max(start, selectionStart - spaces.length);
     this.field.setSelectionRange(place, place);
     this.draw();

@@ -7,7 +7,11 @@ import type { Message } from "../whatif";
 import type { Carried, FromWorker, ToWorker } from "./protocol";
 import source from "./worker";
 
-type State = { is: "asleep" } | { is: "starting"; text: string; done: number; of: number } | { is: "ready"; python: string; seconds: number } | { is: "failed"; text: string };
+type State =
+  | { is: "asleep" }
+  | { is: "starting"; text: string; done: number; of: number }
+  | { is: "ready"; python: string; seconds: number }
+  | { is: "failed"; text: string };
 
 interface Waiting {
   resolve(answer: { answer: string; trace?: Uint8Array }): void;
@@ -65,7 +69,8 @@ export class PageEngine implements Engine {
 
   private request(make: (id: number) => ToWorker): Promise<{ answer: string; trace?: Uint8Array }> {
     return new Promise((resolve, reject) => {
-      const id = (this.count += 1);
+      this.count += 1;
+      const id = this.count;
       this.waiting.set(id, { resolve, reject });
       this.start();
       this.post(make(id));
@@ -162,21 +167,44 @@ export class PageEngine implements Engine {
     badge.dataset.state = state.is;
     document.documentElement.dataset.live = state.is;
     if (state.is === "starting") {
-      const share = state.of > 0 ? `${(state.done / MEGABYTE).toFixed(1)} of ${(state.of / MEGABYTE).toFixed(1)} MB` : "";
-      const bar = h("progress", state.of > 0 ? { max: state.of, value: state.done, "aria-label": state.text } : { "aria-label": state.text });
+      const share =
+        state.of > 0 ? `${(state.done / MEGABYTE).toFixed(1)} of ${(state.of / MEGABYTE).toFixed(1)} MB` : "";
+      const bar = h(
+        "progress",
+        state.of > 0 ? { max: state.of, value: state.done, "aria-label": state.text } : { "aria-label": state.text },
+      );
       replaceChildren(badge, bar, h("span", {}, `${state.text} ${share}`.trim()), this.stop());
     } else if (state.is === "ready") {
       const busy = this.busySince > 0 && performance.now() - this.busySince > 1000;
       const title = `This page carries the engine and answers by itself, offline. It took ${state.seconds.toFixed(1)} s to start. Times that it measures are the interpreter's.`;
-      replaceChildren(badge, h("span", { class: "dot" }), h("span", { title }, busy ? "Python computes …" : `Python ${state.python}, in this page`), busy ? this.stop() : null);
+      replaceChildren(
+        badge,
+        h("span", { class: "dot" }),
+        h("span", { title }, busy ? "Python computes …" : `Python ${state.python}, in this page`),
+        busy ? this.stop() : null,
+      );
     } else if (state.is === "failed") {
       const again = button("Again", "Start it once more", () => {
         this.start();
       });
-      replaceChildren(badge, h("span", { role: "alert", title: state.text }, `Python does not start: ${state.text}`), again);
+      replaceChildren(
+        badge,
+        h("span", { role: "alert", title: state.text }, `Python does not start: ${state.text}`),
+        again,
+      );
     } else {
       const size = carriedSize();
-      replaceChildren(badge, h("span", { class: "dot" }), h("span", { title: `The engine is in this page: ${size} MB that are unpacked when you first ask something that takes Python` }, "live page"));
+      replaceChildren(
+        badge,
+        h("span", { class: "dot" }),
+        h(
+          "span",
+          {
+            title: `The engine is in this page: ${size} MB that are unpacked when you first ask something that takes Python`,
+          },
+          "live page",
+        ),
+      );
     }
   }
 

@@ -26,9 +26,20 @@ interface Played {
 export class Playground {
   private readonly editor = new Editor();
   private readonly says = h("div", { class: "pg-note", role: "status", hidden: true });
-  private readonly output = h("pre", { class: "pg-output", tabindex: 0, role: "region", "aria-label": "What the program printed", hidden: true });
+  private readonly output = h("pre", {
+    class: "pg-output",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "What the program printed",
+    hidden: true,
+  });
   private readonly place = h("div", { class: "pg-explorer" });
-  private readonly runs = button("Run", "Run the program, and explore what it computes (Ctrl+Enter)", () => void this.run(), "pg-run");
+  private readonly runs = button(
+    "Run",
+    "Run the program, and explore what it computes (Ctrl+Enter)",
+    () => void this.run(),
+    "pg-run",
+  );
   private readonly machine: HTMLSelectElement;
   private handle: Handle | null = null;
   private wanted = "";
@@ -39,17 +50,62 @@ export class Playground {
     private readonly engine: PageEngine,
     machines: [label: string, machine: string][],
   ) {
-    const examples = h("select", { "aria-label": "Examples", class: "pg-examples" }, h("option", { value: "" }, "Examples …"), ...EXAMPLES.map(([name], i) => h("option", { value: i }, name)));
+    const examples = h(
+      "select",
+      { "aria-label": "Examples", class: "pg-examples" },
+      h("option", { value: "" }, "Examples …"),
+      ...EXAMPLES.map(([name], i) => h("option", { value: i }, name)),
+    );
     examples.addEventListener("change", () => {
-      if (examples.value !== "") this.open({ text: EXAMPLES[Number(examples.value)][1], machine: this.machine.value, place: "" });
+      if (examples.value !== "")
+        this.open({ text: EXAMPLES[Number(examples.value)][1], machine: this.machine.value, place: "" });
       examples.value = "";
       this.editor.focus();
     });
-    this.machine = h("select", { "aria-label": "Machine that kernels are made for", title: "The machine that kernels are made for; all are interpreted here" }, ...machines.map(([label, value]) => h("option", { value }, label)));
+    this.machine = h(
+      "select",
+      {
+        "aria-label": "Machine that kernels are made for",
+        title: "The machine that kernels are made for; all are interpreted here",
+      },
+      ...machines.map(([label, value]) => h("option", { value }, label)),
+    );
     const share = button("Share", "Copies a link to this program, and to where you are in it", () => void this.share());
-    const bar = h("header", { class: "pg-bar" }, h("h1", {}, "tinyexplore", h("span", {}, " playground")), examples, this.machine, h("span", { class: "pg-space" }), engine.badge, share, this.runs);
-    const keys = h("p", { class: "pg-keys", id: "pg-keys" }, h("kbd", {}, "Ctrl"), " ", h("kbd", {}, "Enter"), " runs · ", h("kbd", {}, "Tab"), " indents, ", h("kbd", {}, "Esc"), " then ", h("kbd", {}, "Tab"), " leaves · what stands above ", h("code", {}, "# %%"), " is run and not shown");
-    const program = h("section", { class: "pg-program", "aria-label": "Program" }, this.says, this.editor.element, keys, this.output);
+    const bar = h(
+      "header",
+      { class: "pg-bar" },
+      h("h1", {}, "tinyexplore", h("span", {}, " playground")),
+      examples,
+      this.machine,
+      h("span", { class: "pg-space" }),
+      engine.badge,
+      share,
+      this.runs,
+    );
+    const keys = h(
+      "p",
+      { class: "pg-keys", id: "pg-keys" },
+      h("kbd", {}, "Ctrl"),
+      " ",
+      h("kbd", {}, "Enter"),
+      " runs · ",
+      h("kbd", {}, "Tab"),
+      " indents, ",
+      h("kbd", {}, "Esc"),
+      " then ",
+      h("kbd", {}, "Tab"),
+      " leaves · what stands above ",
+      h("code", {}, "# %%"),
+      " is run and not shown",
+    );
+    const program = h(
+      "section",
+      { class: "pg-program", "aria-label": "Program" },
+      this.says,
+      this.editor.element,
+      keys,
+      this.output,
+    );
     root.append(bar, h("main", { class: "pg-main" }, program, this.place));
     this.editor.onRun = () => void this.run();
     this.editor.onChange = () => (this.wanted = "");
@@ -67,7 +123,9 @@ export class Playground {
         return;
       }
       this.open(shared);
-      this.note("This program came with the link, and nothing of it has run. Read it, then press Run: it runs in this page alone, without a network.");
+      this.note(
+        "This program came with the link, and nothing of it has run. Read it, then press Run: it runs in this page alone, without a network.",
+      );
     } catch (error) {
       this.open({ text: EXAMPLES[0][1], machine: "", place: "" });
       this.note(error instanceof Error ? error.message : String(error), true);
@@ -100,13 +158,18 @@ export class Playground {
     } finally {
       this.runs.disabled = false;
       this.runs.textContent = "Run";
-      this.place.dataset.runs = String((this.count += 1));
+      this.count += 1;
+      this.place.dataset.runs = String(this.count);
     }
   }
 
   private print({ output = "", failed }: Played): void {
     this.output.hidden = output === "" && failed === undefined;
-    replaceChildren(this.output, output, failed === undefined ? null : h("span", { class: "pg-failed", role: "alert" }, failed.text));
+    replaceChildren(
+      this.output,
+      output,
+      failed === undefined ? null : h("span", { class: "pg-failed", role: "alert" }, failed.text),
+    );
     this.editor.mark(failed?.line ?? null);
   }
 
@@ -116,7 +179,13 @@ export class Playground {
     const mode = this.handle?.mode; // as the reader looks at it now
     this.handle?.destroy();
     this.place.replaceChildren();
-    this.handle = explorer.handle = explorer.mount(this.place, trace, { engine: this.engine, size: data.byteLength, height: "100%", badge: false, mode });
+    this.handle = explorer.handle = explorer.mount(this.place, trace, {
+      engine: this.engine,
+      size: data.byteLength,
+      height: "100%",
+      badge: false,
+      mode,
+    });
     if (this.wanted !== "") this.handle.open(this.wanted);
     document.documentElement.dataset.tinyexplore = "ready";
   }
@@ -126,7 +195,11 @@ export class Playground {
     const fragment = await toFragment({ text: this.editor.text, machine: this.machine.value, place });
     history.replaceState(null, "", fragment);
     const copied = await copyText(location.href);
-    this.note(copied ? "The link is copied: program, machine, and where you are in the explorer. Whoever opens it reads the program before it runs." : "The link stands in the address bar.");
+    this.note(
+      copied
+        ? "The link is copied: program, machine, and where you are in the explorer. Whoever opens it reads the program before it runs."
+        : "The link stands in the address bar.",
+    );
   }
 
   private note(text: string, wrong = false): void {
@@ -136,6 +209,17 @@ export class Playground {
   }
 
   private invite(): void {
-    replaceChildren(this.place, h("div", { class: "pg-empty" }, h("p", {}, "Press Run: what the program computes is explored here, from its Python to its kernels' instructions, with nothing installed and no server asked.")));
+    replaceChildren(
+      this.place,
+      h(
+        "div",
+        { class: "pg-empty" },
+        h(
+          "p",
+          {},
+          "Press Run: what the program computes is explored here, from its Python to its kernels' instructions, with nothing installed and no server asked.",
+        ),
+      ),
+    );
   }
 }

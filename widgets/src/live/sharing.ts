@@ -16,7 +16,11 @@ export async function toFragment({ text, machine, place }: Shared): Promise<stri
     .replaceAll("+", "-")
     .replaceAll("/", "_")
     .replace(/=+$/, "");
-  const parts = [`code=${code}`, machine === "" ? "" : `machine=${encodeURIComponent(machine)}`, place.replace(/^#/, "")];
+  const parts = [
+    `code=${code}`,
+    machine === "" ? "" : `machine=${encodeURIComponent(machine)}`,
+    place.replace(/^#/, ""),
+  ];
   return `#${parts.filter(Boolean).join("&")}`;
 }
 
@@ -35,7 +39,9 @@ export async function fromFragment(fragment: string): Promise<Shared | null> {
     const data = Uint8Array.from(binary, (one) => one.charCodeAt(0));
     text = await bounded(new Blob([data]).stream().pipeThrough(new DecompressionStream("deflate-raw")));
   } catch (error) {
-    throw new Error(`The program in this link cannot be read: it may have been cut (${error instanceof Error ? error.message : String(error)}).`);
+    throw new Error(
+      `The program in this link cannot be read: it may have been cut (${error instanceof Error ? error.message : String(error)}).`,
+    );
   }
   return { text, machine, place };
 }

@@ -21,7 +21,9 @@ interface Serving {
 
 const held = new Map<string, Uint8Array>();
 let serving: Serving | null = null;
-let python: (Python & { FS: { readFile(path: string): Uint8Array; analyzePath(path: string): { exists: boolean } } }) | null = null;
+let python:
+  | (Python & { FS: { readFile(path: string): Uint8Array; analyzePath(path: string): { exists: boolean } } })
+  | null = null;
 
 function say(what: FromWorker): void {
   postMessage(what);
@@ -39,7 +41,8 @@ function bytesOf(text: string): Uint8Array {
   const view = new DataView(new ArrayBuffer(4 * words));
   for (let word = 0; word < words; word += 1) {
     let value = 0;
-    for (let at = 5 * word; at < 5 * word + 5; at += 1) value = value * 85 + (at < text.length ? digit[text.charCodeAt(at)] : 84);
+    for (let at = 5 * word; at < 5 * word + 5; at += 1)
+      value = value * 85 + (at < text.length ? digit[text.charCodeAt(at)] : 84);
     view.setUint32(4 * word, value);
   }
   return new Uint8Array(view.buffer, 0, 4 * words - (5 * words - text.length));
@@ -63,10 +66,18 @@ function filesOf(archive: Uint8Array): [name: string, data: Uint8Array][] {
   const end = archive.length - 22; // the archive's last record, which has no comment
   let at = view.getUint32(end + 16, true);
   return Array.from({ length: view.getUint16(end + 10, true) }, () => {
-    const [size, name, extra, comment] = [view.getUint32(at + 20, true), view.getUint16(at + 28, true), view.getUint16(at + 30, true), view.getUint16(at + 32, true)];
+    const [size, name, extra, comment] = [
+      view.getUint32(at + 20, true),
+      view.getUint16(at + 28, true),
+      view.getUint16(at + 30, true),
+      view.getUint16(at + 32, true),
+    ];
     const place = view.getUint32(at + 42, true);
     const start = place + 30 + view.getUint16(place + 26, true) + view.getUint16(place + 28, true);
-    const found: [string, Uint8Array] = [new TextDecoder().decode(archive.subarray(at + 46, at + 46 + name)), archive.subarray(start, start + size)];
+    const found: [string, Uint8Array] = [
+      new TextDecoder().decode(archive.subarray(at + 46, at + 46 + name)),
+      archive.subarray(start, start + size),
+    ];
     at += 46 + name + extra + comment;
     return found;
   });
@@ -88,7 +99,8 @@ function serveFromPage(): void {
   globalThis.fetch = (input: RequestInfo | URL): Promise<Response> => {
     const url = input instanceof Request ? input.url : String(input);
     const data = held.get(url.slice(NOWHERE.length));
-    if (!url.startsWith(NOWHERE) || data === undefined) return Promise.reject(new TypeError(`${url}: a live page asks no network for anything`));
+    if (!url.startsWith(NOWHERE) || data === undefined)
+      return Promise.reject(new TypeError(`${url}: a live page asks no network for anything`));
     const type = url.endsWith(".wasm") ? "application/wasm" : "application/octet-stream";
     return Promise.resolve(new Response(data as BodyInit, { headers: { "content-type": type } }));
   };
@@ -116,7 +128,9 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   delete (globalThis as { importScripts?: unknown }).importScripts; // by which Pyodide knows, and refuses, classic workers
   (globalThis as { importScripts?: unknown }).importScripts = undefined;
   say({ told: "progress", text: "starting Python", done: 0, of: 0 });
-  const { loadPyodide } = (await moduleOf("pyodide.mjs")) as { loadPyodide(options: object): Promise<NonNullable<typeof python>> };
+  const { loadPyodide } = (await moduleOf("pyodide.mjs")) as {
+    loadPyodide(options: object): Promise<NonNullable<typeof python>>;
+  };
   const loader = await moduleOf("pyodide.asm.mjs");
   python = await loadPyodide({
     indexURL: NOWHERE,
@@ -143,7 +157,11 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
     python.FS.writeFile(`${HOME}/trace.json.gz`, trace);
     told = serving.open_file(`${HOME}/trace.json.gz`, beside, recorded);
   }
-  say({ told: "ready", seconds: (performance.now() - began) / 1e3, ...(JSON.parse(told) as { python: string; live: boolean }) });
+  say({
+    told: "ready",
+    seconds: (performance.now() - began) / 1e3,
+    ...(JSON.parse(told) as { python: string; live: boolean }),
+  });
 }
 
 function play(id: number, program: string): void {
@@ -156,7 +174,7 @@ function play(id: number, program: string): void {
 // One thing after another: what comes while Python starts waits until it has.
 let turn: Promise<void> = Promise.resolve();
 
-onmessage = ({ data }: MessageEvent<ToWorker>): void => {
+self.onmessage = ({ data }: MessageEvent<ToWorker>): void => {
   turn = turn.then(async () => {
     try {
       if (data.do === "start") await start(data);

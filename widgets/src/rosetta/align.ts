@@ -1,4 +1,4 @@
-// The lines of several texts in rows, none of them moved; `aligned` in tinyexplore/explore/comparing/rosetta.py does the same.
+// The lines of several texts in rows, none of them moved; `aligned` in tinyexplore/explore/analysis/comparing/rosetta.py does the same.
 
 /** A line of a text: what it is aligned by, and all that it descends from, as places in the list of origins. */
 export type RosettaLine = [text: string, row: number | null, origins: number[]];
@@ -17,7 +17,10 @@ export function aligned(texts: readonly (readonly RosettaLine[])[]): Row[] {
   let rows: { origin: number | null; spans: Span[] }[] = [];
   texts.forEach((text, count) => {
     const found = runs(text);
-    const pairs = matched(rows.map(({ origin }) => origin), found.map(([row]) => row));
+    const pairs = matched(
+      rows.map(({ origin }) => origin),
+      found.map(([row]) => row),
+    );
     rows = pairs.map(([row, run]) => {
       const spans = row === null ? Array.from({ length: count }, (): Span => [0, 0]) : rows[row].spans;
       const own: Span = run === null ? [0, 0] : [found[run][1], found[run][2]];
@@ -51,7 +54,10 @@ function matched(a: readonly (number | null)[], b: readonly (number | null)[]): 
   for (let i = a.length - 1; i >= 0; i -= 1) {
     for (let j = b.length - 1; j >= 0; j -= 1) {
       const worth = a[i] === null ? 1 : a.length + b.length;
-      best[i * width + j] = a[i] === b[j] ? best[(i + 1) * width + j + 1] + worth : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+      best[i * width + j] =
+        a[i] === b[j]
+          ? best[(i + 1) * width + j + 1] + worth
+          : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
     }
   }
   const found: [number | null, number | null][] = [];
@@ -59,7 +65,8 @@ function matched(a: readonly (number | null)[], b: readonly (number | null)[]): 
   let j = 0;
   while (i < a.length || j < b.length) {
     if (i < a.length && j < b.length && a[i] === b[j]) found.push([i++, j++]);
-    else if (j === b.length || (i < a.length && best[(i + 1) * width + j] >= best[i * width + j + 1])) found.push([i++, null]);
+    else if (j === b.length || (i < a.length && best[(i + 1) * width + j] >= best[i * width + j + 1]))
+      found.push([i++, null]);
     else found.push([null, j++]);
   }
   return found;

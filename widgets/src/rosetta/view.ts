@@ -8,7 +8,7 @@ import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokens";
 import { type RosettaLine, type Row, aligned } from "./align";
 
-/** `Rosetta.as_data` in tinyexplore/explore/comparing/rosetta.py. */
+/** `Rosetta.as_data` in tinyexplore/explore/analysis/comparing/rosetta.py. */
 export interface RosettaData {
   kernel: string;
   origins: [label: string, detail: string, group: string, node: number | null, ends: boolean][];
@@ -63,7 +63,10 @@ export class RosettaView implements View {
       question: { ask: "rosetta", kernel },
       kept: this.store.rosettas[String(kernel)],
       meanwhile: "translating …",
-      nobody: ["This kernel was not translated before the page was made. In a notebook this panel does it, and so does ", `view.rosetta(${kernel})`],
+      nobody: [
+        "This kernel was not translated before the page was made. In a notebook this panel does it, and so does ",
+        `view.kernels[${kernel}].translate()`,
+      ],
       show: (found) => this.show(found),
       say: (text, code) => this.say(text, code),
       refused: () => (this.kernel = null), // it is asked again when the panel is opened again
@@ -83,12 +86,20 @@ export class RosettaView implements View {
     const columns = this.columns(found);
     const rows = aligned(columns.map(({ lines }) => lines));
     const heads = columns.map((column, place) => this.head(found, column, place));
-    const body = this.folded(rows, columns).map((row) => (row instanceof HTMLElement ? row : this.row(found, columns, row)));
-    const note = "A row stands for a node of the kernel's ast, before any opt: its lines descend from that. No line is moved; where a counterpart stands elsewhere, the gap says so.";
+    const body = this.folded(rows, columns).map((row) =>
+      row instanceof HTMLElement ? row : this.row(found, columns, row),
+    );
+    const note =
+      "A row stands for a node of the kernel's ast, before any opt: its lines descend from that. No line is moved; where a counterpart stands elsewhere, the gap says so.";
     replaceChildren(
       this.element,
       h("div", { class: "steps" }, h("b", {}, found.kernel), columns.length < 3 ? this.third(found) : null),
-      h("table", { "data-columns": columns.length }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("small", {}, "node of the ast")), ...heads)), h("tbody", {}, ...body)),
+      h(
+        "table",
+        { "data-columns": columns.length },
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("small", {}, "node of the ast")), ...heads)),
+        h("tbody", {}, ...body),
+      ),
       h("p", { class: "note" }, note),
     );
     this.mark();
@@ -105,15 +116,45 @@ export class RosettaView implements View {
   }
 
   private head(found: RosettaData, { target, opts, refusal }: Translation, place: number): HTMLElement {
-    const options = found.translations.map((one) => h("option", { value: one.target, selected: one.target === target }, `${one.words}${one.machine === "" ? "" : ` · ${one.machine}`}`));
+    const options = found.translations.map((one) =>
+      h(
+        "option",
+        { value: one.target, selected: one.target === target },
+        `${one.words}${one.machine === "" ? "" : ` · ${one.machine}`}`,
+      ),
+    );
     const none = place < 2 ? [] : [h("option", { value: "" }, "no third column")];
-    const select = h("select", { "aria-label": `Language of column ${place + 1}`, onchange: (event: Event) => this.change(place, (event.target as HTMLSelectElement).value) }, ...options, ...none);
-    return h("th", { scope: "col" }, select, h("span", { class: "opts", title: opts.join(", ") }, refusal !== "" ? "" : opts.length > 0 ? opts.join(", ") : "no opts"));
+    const select = h(
+      "select",
+      {
+        "aria-label": `Language of column ${place + 1}`,
+        onchange: (event: Event) => this.change(place, (event.target as HTMLSelectElement).value),
+      },
+      ...options,
+      ...none,
+    );
+    return h(
+      "th",
+      { scope: "col" },
+      select,
+      h(
+        "span",
+        { class: "opts", title: opts.join(", ") },
+        refusal !== "" ? "" : opts.length > 0 ? opts.join(", ") : "no opts",
+      ),
+    );
   }
 
   private third(found: RosettaData): HTMLElement {
-    const next = found.translations.find(({ target, refusal }) => refusal === "" && !this.chosen!.includes(target)) ?? found.translations[0];
-    return button("add a column", "A third language beside these two", () => this.change(this.chosen!.length, next.target), "quiet");
+    const next =
+      found.translations.find(({ target, refusal }) => refusal === "" && !this.chosen!.includes(target)) ??
+      found.translations[0];
+    return button(
+      "add a column",
+      "A third language beside these two",
+      () => this.change(this.chosen!.length, next.target),
+      "quiet",
+    );
   }
 
   private change(place: number, target: string): void {
@@ -128,7 +169,10 @@ export class RosettaView implements View {
   /** What stands before the function is helpers and types: folded where it is long. */
   private folded(rows: Row[], columns: Translation[]): (Row | HTMLElement)[] {
     const start = rows.findIndex(({ origin }) => origin !== null);
-    const longest = Math.max(0, ...rows.slice(0, start).flatMap(({ spans }) => spans.map(([first, end]) => end - first)));
+    const longest = Math.max(
+      0,
+      ...rows.slice(0, start).flatMap(({ spans }) => spans.map(([first, end]) => end - first)),
+    );
     if (start <= 0 || longest <= FOLDED || this.isUnfolded) return rows;
     const unfold = (): void => {
       this.isUnfolded = true;
@@ -137,7 +181,11 @@ export class RosettaView implements View {
     const cells = columns.map((_, i) => {
       const lines = rows.slice(0, start).reduce((sum, { spans }) => sum + spans[i][1] - spans[i][0], 0);
       const words = `${count(lines, "line")} before the function`;
-      return h("td", { "data-language": columns[i].words }, lines === 0 ? null : button(words, "Types and helpers: show them", unfold, "quiet"));
+      return h(
+        "td",
+        { "data-language": columns[i].words },
+        lines === 0 ? null : button(words, "Types and helpers: show them", unfold, "quiet"),
+      );
     });
     return [h("tr", { class: "fold" }, h("th", {}), ...cells), ...rows.slice(start)];
   }
@@ -147,19 +195,35 @@ export class RosettaView implements View {
     const cells = columns.map((column, i) => {
       const [first, end] = spans[i];
       const said = { "data-language": column.words };
-      if (column.refusal !== "") return h("td", { ...said, class: "refused" }, i === 0 || origin === 0 ? column.refusal : "");
-      if (first === end) return h("td", { ...said, class: "gap" }, origin === null ? "" : elsewhere[i] ? "at another place" : "no counterpart");
+      if (column.refusal !== "")
+        return h("td", { ...said, class: "refused" }, i === 0 || origin === 0 ? column.refusal : "");
+      if (first === end)
+        return h(
+          "td",
+          { ...said, class: "gap" },
+          origin === null ? "" : elsewhere[i] ? "at another place" : "no counterpart",
+        );
       return h("td", said, ...column.lines.slice(first, end).map((line) => this.line(column.language, line)));
     });
-    const name = h("th", { scope: "row", class: group === "" ? null : `of-${group}`, title: detail }, ends ? `${label} ${detail}` : label);
+    const name = h(
+      "th",
+      { scope: "row", class: group === "" ? null : `of-${group}`, title: detail },
+      ends ? `${label} ${detail}` : label,
+    );
     if (detail !== "" && !ends) name.append(h("small", {}, detail));
     return h("tr", origin === null ? {} : { "data-origin": origin }, name, ...cells);
   }
 
   private line(language: string, [text, row, origins]: RosettaLine): HTMLElement {
     const indent = text.length - text.trimStart().length;
-    const parts = tokenize(language, text.trimStart()).map(([kind, part]) => (kind === "" ? part : h("span", { class: `t-${kind}` }, part)));
-    const element = h("div", { class: "line", style: `--indent: ${indent}` }, ...(parts.length === 0 ? ["\u00a0"] : parts));
+    const parts = tokenize(language, text.trimStart()).map(([kind, part]) =>
+      kind === "" ? part : h("span", { class: `t-${kind}` }, part),
+    );
+    const element = h(
+      "div",
+      { class: "line", style: `--indent: ${indent}` },
+      ...(parts.length === 0 ? ["\u00a0"] : parts),
+    );
     this.lines.push({ element, row, origins });
     return element;
   }
@@ -200,7 +264,9 @@ export class RosettaView implements View {
 
   /** Brings the first counterpart in a column into sight. */
   private reveal(column: number, origin: number): void {
-    const found = this.lines.find(({ element, origins }) => origins.includes(origin) && element.closest("td")!.cellIndex === column);
+    const found = this.lines.find(
+      ({ element, origins }) => origins.includes(origin) && element.closest("td")!.cellIndex === column,
+    );
     found?.element.scrollIntoView({ block: "center" });
   }
 
@@ -209,7 +275,9 @@ export class RosettaView implements View {
     if (step === 0 || (event.target as Element).closest("select") !== null) return;
     event.preventDefault();
     event.stopPropagation();
-    const rows = [...this.element.querySelectorAll<HTMLElement>("tr[data-origin]")].filter(({ dataset }) => this.nodesOf(Number(dataset.origin)).length > 0);
+    const rows = [...this.element.querySelectorAll<HTMLElement>("tr[data-origin]")].filter(
+      ({ dataset }) => this.nodesOf(Number(dataset.origin)).length > 0,
+    );
     const at = rows.findIndex((row) => row.classList.contains("caret"));
     const next = rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step];
     if (next === undefined) return;
@@ -223,13 +291,17 @@ export class RosettaView implements View {
     const { selected, related, hovered, hoverRelated } = this.store;
     const { origins } = this.found;
     const nodeOf = (origin: number): number => origins[origin][3] ?? -1;
-    const isPointed = (origin: number): boolean => (this.pointed !== null ? origin === this.pointed : hovered.has(nodeOf(origin)) || (hoverRelated.size > 0 && hoverRelated.has(nodeOf(origin))));
+    const isPointed = (origin: number): boolean =>
+      this.pointed !== null
+        ? origin === this.pointed
+        : hovered.has(nodeOf(origin)) || (hoverRelated.size > 0 && hoverRelated.has(nodeOf(origin)));
     for (const { element, row, origins: own } of this.lines) {
       const isSelected = own.some((origin) => selected.has(nodeOf(origin)));
       element.classList.toggle("sel", isSelected);
       element.classList.toggle("rel", !isSelected && row !== null && related.has(nodeOf(row)));
       element.classList.toggle("hov", own.some(isPointed));
     }
-    for (const row of this.element.querySelectorAll<HTMLElement>("tr[data-origin]")) row.classList.toggle("hov", isPointed(Number(row.dataset.origin)));
+    for (const row of this.element.querySelectorAll<HTMLElement>("tr[data-origin]"))
+      row.classList.toggle("hov", isPointed(Number(row.dataset.origin)));
   }
 }

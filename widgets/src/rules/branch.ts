@@ -1,6 +1,7 @@
 // What came of a command about a rule: its firings, each with its verdict, and the kernels that changed.
 
 import { button, h, tab, tabList } from "../dom";
+import { withDigests } from "../digests";
 import { count, duration, languageName } from "../format";
 import { type LineChange, compareLines } from "../lines";
 import type { Branch, KernelVariant, RuleFiring, Trace } from "../model";
@@ -42,50 +43,116 @@ export function branchView(store: Store, branch: Branch, step: (firing: RuleFiri
   return h(
     "section",
     { class: "rules-branch", "aria-label": titleOf(branch) },
-    h("p", { class: branch.status === "failed" ? "note tuner-complaint" : "note" }, branch.status === "failed" ? branch.reason : summary(branch)),
+    h(
+      "p",
+      { class: branch.status === "failed" ? "note tuner-complaint" : "note" },
+      branch.status === "failed" ? branch.reason : summary(branch),
+    ),
     store.ask === null ? null : stepping(store, branch, step),
     ...firings.slice(0, MOST_FIRINGS).map((one) => firingRow(store, one, step)),
-    firings.length > MOST_FIRINGS ? h("p", { class: "note faint" }, `and ${count(firings.length - MOST_FIRINGS, "firing")} more`) : null,
+    firings.length > MOST_FIRINGS
+      ? h("p", { class: "note faint" }, `and ${count(firings.length - MOST_FIRINGS, "firing")} more`)
+      : null,
     ...branch.kernels.map((variant) => kernelView(store.index.trace, variant)),
-    branch.rule_text === "" ? null : h("details", {}, h("summary", {}, "The rule as it was then"), codeBlock(branch.rule_text)),
+    branch.rule_text === ""
+      ? null
+      : h("details", {}, h("summary", {}, "The rule as it was then"), codeBlock(branch.rule_text)),
     store.ask === null ? stepping(store, branch, step) : null,
   );
 }
 
 /** The way into the branch, step by step: Python makes its steps. */
-function stepping({ ask }: Store, { id, kernels, firings, status }: Branch, step: (firing: null) => void): HTMLElement | null {
+function stepping(
+  { ask }: Store,
+  { id, kernels, firings, status }: Branch,
+  step: (firing: null) => void,
+): HTMLElement | null {
   if (status === "failed" || kernels.length + firings.length === 0) return null;
-  if (ask === null) return h("p", { class: "note faint" }, "Every step of it takes Python: ", h("code", {}, `Explorer(view.branch_trace(${id}))`));
-  return h("div", { class: "rules-actions" }, button("Step through", "Its kernel with every step, in the place of this view; the check stands at each firing", () => step(null)));
+  if (ask === null)
+    return h(
+      "p",
+      { class: "note faint" },
+      "Every step of it takes Python: ",
+      h("code", {}, `Explorer(view.branch_trace(${id}))`),
+    );
+  return h(
+    "div",
+    { class: "rules-actions" },
+    button(
+      "Step through",
+      "Its kernel with every step, in the place of this view; the check stands at each firing",
+      () => step(null),
+    ),
+  );
 }
 
 function summary({ firings, kernels }: Branch): string {
   const wrong = firings.filter(({ verdict }) => verdict === "differs").length;
-  const words = wrong > 0 ? `${wrong} of ${count(firings.length, "firing")} changed what is computed` : firings.length > 0 ? `${count(firings.length, "firing")}, none found wrong` : "no firing of it";
+  const words =
+    wrong > 0
+      ? `${wrong} of ${count(firings.length, "firing")} changed what is computed`
+      : firings.length > 0
+        ? `${count(firings.length, "firing")}, none found wrong`
+        : "no firing of it";
   return `${words}; ${kernels.length === 0 ? "no kernel changed" : `${count(kernels.length, "kernel")} changed`}.`;
 }
 
 function firingRow(store: Store, one: RuleFiring, step: (firing: RuleFiring) => void): HTMLElement {
   const { trace } = store.index;
   const stage = trace.stages.find(({ name, kernel }) => name === one.stage && kernel === one.kernel);
-  const node = trace.nodes.find(({ digest }) => digest !== "" && one.node.startsWith(digest));
+  const node = withDigests(trace.nodes).find(({ digest }) => digest !== "" && one.node.startsWith(digest));
   const go = (): void => {
     if (stage !== undefined) store.go({ stage: stage.id, step: 0, graph: "uops" });
     if (node !== undefined) store.select([node.id]);
   };
-  const words = h("span", {}, h("span", { class: "gone" }, one.before), h("span", { class: "faint" }, " → "), h("span", { class: "come" }, one.after));
-  const head = h("button", { type: "button", class: "event", disabled: stage === undefined && node === undefined, onclick: go, title: node === undefined ? "A node that the capture has not" : "Show it in the graph" }, h("span", { class: "faint" }, `kernel ${one.kernel}, ${one.stage}, step ${one.step}`), words);
-  const says = one.verdict === "differs" ? (one.was === "" ? h("p", { class: "note" }, one.says) : counterexample(one.inputs, one.was, one.has_become)) : null;
-  const there = store.ask === null ? null : button("step", "This firing among the steps of its branch", () => step(one), "quiet");
+  const words = h(
+    "span",
+    {},
+    h("span", { class: "gone" }, one.before),
+    h("span", { class: "faint" }, " → "),
+    h("span", { class: "come" }, one.after),
+  );
+  const head = h(
+    "button",
+    {
+      type: "button",
+      class: "event",
+      disabled: stage === undefined && node === undefined,
+      onclick: go,
+      title: node === undefined ? "A node that the capture has not" : "Show it in the graph",
+    },
+    h("span", { class: "faint" }, `kernel ${one.kernel}, ${one.stage}, step ${one.step}`),
+    words,
+  );
+  const says =
+    one.verdict === "differs"
+      ? one.was === ""
+        ? h("p", { class: "note" }, one.says)
+        : counterexample(one.inputs, one.was, one.has_become)
+      : null;
+  const there =
+    store.ask === null ? null : button("step", "This firing among the steps of its branch", () => step(one), "quiet");
   return h("div", { class: "rules-place", title: one.says }, head, verdictTag(one.verdict), there, says);
 }
 
 function kernelView(trace: Trace, variant: KernelVariant): HTMLElement {
   const { kernel, name, median_us: now, was_us: was, note } = variant;
-  const ratio = now === null || was === null ? "" : now <= was ? `${(was / now).toFixed(2)}× faster` : `${(now / was).toFixed(2)}× slower`;
+  const ratio =
+    now === null || was === null
+      ? ""
+      : now <= was
+        ? `${(was / now).toFixed(2)}× faster`
+        : `${(now / was).toFixed(2)}× slower`;
   const isUntimed = note.startsWith("not timed"); // nothing speaks against the kernel
   const times = now === null || was === null ? (isUntimed ? note : "not timed") : `${duration(was)} → ${duration(now)}`;
-  const head = h("summary", {}, h("b", {}, `kernel ${kernel} · ${name}`), h("span", {}, times), ratio === "" ? null : h("span", { class: `tuner-ratio ${ratio.endsWith("faster") ? "faster" : "slower"}` }, ratio), note === "" || isUntimed ? null : h("span", { class: "rules-wrong" }, note));
+  const head = h(
+    "summary",
+    {},
+    h("b", {}, `kernel ${kernel} · ${name}`),
+    h("span", {}, times),
+    ratio === "" ? null : h("span", { class: `tuner-ratio ${ratio.endsWith("faster") ? "faster" : "slower"}` }, ratio),
+    note === "" || isUntimed ? null : h("span", { class: "rules-wrong" }, note),
+  );
   const one = h("details", { class: "rules-kernel" }, head);
   one.addEventListener("toggle", () => {
     if (one.open && one.childElementCount === 1) one.append(difference(trace, variant));
@@ -96,15 +163,23 @@ function kernelView(trace: Trace, variant: KernelVariant): HTMLElement {
 /** The source beside that of the capture. */
 function difference(trace: Trace, variant: KernelVariant): HTMLElement {
   const captured = trace.programs.filter(({ kernel }) => kernel === variant.kernel);
-  const languages = WANTED.filter((one) => variant.listings.some(({ language }) => language === one) && captured.some(({ language }) => language === one));
+  const languages = WANTED.filter(
+    (one) =>
+      variant.listings.some(({ language }) => language === one) && captured.some(({ language }) => language === one),
+  );
   const body = h("div", { class: "rules-diff" });
   const draw = (language: string): void => {
     const before = captured.find((one) => one.language === language)!.lines.map(({ text }) => text);
     const after = variant.listings.find((one) => one.language === language)!.lines;
     const changes: (LineChange | null)[] = around(compareLines(before, [...after]));
     const tabs = languages.map((one) => tab(one, languageName(one), one === language, () => draw(one)));
-    const lines = changes.map((change) => (change === null ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯") : lineRow(change, language)));
-    body.replaceChildren(h("div", { class: "bar" }, tabList("Listings", ...tabs)), h("div", { class: "listing scroll", tabindex: 0, role: "group", "aria-label": languageName(language) }, ...lines));
+    const lines = changes.map((change) =>
+      change === null ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯") : lineRow(change, language),
+    );
+    body.replaceChildren(
+      h("div", { class: "bar" }, tabList("Listings", ...tabs)),
+      h("div", { class: "listing scroll", tabindex: 0, role: "group", "aria-label": languageName(language) }, ...lines),
+    );
   };
   if (languages.length > 0) draw(languages[0]);
   return body;

@@ -33,8 +33,20 @@ export class RulesView implements View {
   private readonly list = h("div", { class: "rules-list scroll", role: "listbox", "aria-label": "Rules", tabindex: 0 });
   private readonly says = h("div", { class: "tuner-status", role: "status" });
   private readonly here = h("p", { class: "note rules-here", role: "status" });
-  private readonly body = h("div", { class: "rules-body scroll", tabindex: 0, role: "region", "aria-label": "The rule, and what was tried" });
-  private readonly draft = h("textarea", { class: "rules-draft", spellcheck: "false", autocapitalize: "off", wrap: "off", rows: 12, "aria-label": "A rule, in Python" });
+  private readonly body = h("div", {
+    class: "rules-body scroll",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "The rule, and what was tried",
+  });
+  private readonly draft = h("textarea", {
+    class: "rules-draft",
+    spellcheck: "false",
+    autocapitalize: "off",
+    wrap: "off",
+    rows: 12,
+    "aria-label": "A rule, in Python",
+  });
   private readonly wrote = h("span", { class: "rules-wrote", role: "status" });
   private readonly another = button("Write a rule", "In this page, in Python", () => this.choose(""), "rules-another");
   private readonly stop: () => void;
@@ -57,7 +69,11 @@ export class RulesView implements View {
     this.draft.value = EXAMPLE;
     this.draft.addEventListener("keydown", (event) => this.onKey(event));
     const left = h("div", { class: "rules-left" }, this.search, this.another, this.list);
-    replaceChildren(this.element, this.says, h("div", { class: "rules-columns" }, left, h("div", { class: "rules-right" }, this.here, this.body)));
+    replaceChildren(
+      this.element,
+      this.says,
+      h("div", { class: "rules-columns" }, left, h("div", { class: "rules-right" }, this.here, this.body)),
+    );
     this.known = this.branches.length;
     this.branch = this.branches.at(-1)?.id ?? null;
     this.draw();
@@ -120,7 +136,10 @@ export class RulesView implements View {
       this.choose(rules[0], true);
     } catch (error) {
       this.draft.setAttribute("aria-invalid", "true");
-      replaceChildren(this.wrote, h("span", { class: "tuner-complaint" }, error instanceof Error ? error.message : String(error)));
+      replaceChildren(
+        this.wrote,
+        h("span", { class: "tuner-complaint" }, error instanceof Error ? error.message : String(error)),
+      );
     }
   }
 
@@ -155,7 +174,8 @@ export class RulesView implements View {
       const found = (await ask({ ask: "matches", rule })) as { places: Match[] };
       if (rule !== this.chosen) return;
       this.places = found.places;
-      if (show && found.places.length > 0) this.store.go({ stage: found.places[0].stage, step: found.places[0].step, graph: "uops" });
+      if (show && found.places.length > 0)
+        this.store.go({ stage: found.places[0].stage, step: found.places[0].step, graph: "uops" });
       this.store.select(found.places.slice(0, MOST_PLACES).map(({ node }) => node));
     } catch (error) {
       this.places = error instanceof Error ? error.message : String(error);
@@ -178,8 +198,11 @@ export class RulesView implements View {
     if (ask === null) return;
     await new Promise((resolve) => setTimeout(resolve, DELAY_MS)); // who walks on wants another one
     if (key !== `${cursor.stage} ${this.store.cursor.step}` || cursor !== this.store.cursor) return;
-    const found = (await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null)) as (Verdict & { says: string }) | null;
-    if (found !== null && cursor === this.store.cursor) replaceChildren(this.here, where, " ", verdictTag(found.status), ` ${found.says}`);
+    const found = (await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null)) as
+      | (Verdict & { says: string })
+      | null;
+    if (found !== null && cursor === this.store.cursor)
+      replaceChildren(this.here, where, " ", verdictTag(found.status), ` ${found.says}`);
   }
 
   private do(command: Command, text: string): void {
@@ -202,28 +225,48 @@ export class RulesView implements View {
       this.body,
       ...(row === undefined ? [this.invitation()] : this.about(row)),
       tried.length === 0 ? null : h("h5", {}, "Tried"),
-      ...tried.flatMap((branch) => [this.triedRow(branch), branch.id === this.branch ? branchView(this.store, branch, (firing) => void this.stepThrough(branch, firing)) : null]),
+      ...tried.flatMap((branch) => [
+        this.triedRow(branch),
+        branch.id === this.branch
+          ? branchView(this.store, branch, (firing) => void this.stepThrough(branch, firing))
+          : null,
+      ]),
     );
   }
 
   private drawStatus(): void {
     const complaint = this.whatIf.complaint || this.trouble;
     const working = this.whatIf.working?.text ?? (this.loading ? "making every step of this branch" : null);
-    const parts = working !== null ? [h("progress", { "aria-label": working }), h("span", {}, working)] : complaint === "" ? [] : [h("span", { class: "tuner-complaint" }, complaint)];
+    const parts =
+      working !== null
+        ? [h("progress", { "aria-label": working }), h("span", {}, working)]
+        : complaint === ""
+          ? []
+          : [h("span", { class: "tuner-complaint" }, complaint)];
     replaceChildren(this.says, ...parts);
     this.says.hidden = parts.length === 0;
   }
 
   private drawList(): void {
     const wanted = this.search.value.trim().toLowerCase();
-    const found = this.rows.filter(({ name, law, passes }) => `${name} ${law} ${passes.join(" ")}`.toLowerCase().includes(wanted));
+    const found = this.rows.filter(({ name, law, passes }) =>
+      `${name} ${law} ${passes.join(" ")}`.toLowerCase().includes(wanted),
+    );
     const most = Math.max(1, ...found.map(({ firings }) => firings));
     replaceChildren(
       this.list,
       ...found.map((row) =>
         h(
           "button",
-          { type: "button", class: `rules-row${row.own ? " own" : ""}${row.firings === 0 ? " idle" : ""}`, role: "option", "aria-selected": String(row.name === this.chosen), title: row.law, style: `--share:${row.firings / most}`, onclick: () => this.choose(row.name, true) },
+          {
+            type: "button",
+            class: `rules-row${row.own ? " own" : ""}${row.firings === 0 ? " idle" : ""}`,
+            role: "option",
+            "aria-selected": String(row.name === this.chosen),
+            title: row.law,
+            style: `--share:${row.firings / most}`,
+            onclick: () => this.choose(row.name, true),
+          },
           h("b", {}, row.name),
           h("span", { class: "faint" }, row.own ? "written here" : row.firings === 0 ? "–" : String(row.firings)),
         ),
@@ -235,11 +278,24 @@ export class RulesView implements View {
   private invitation(): HTMLElement {
     const live = this.whatIf.send !== null;
     if (live && this.whatIf.inPage) {
-      const add = button("Add this rule", "Then it stands in the list, with the places where it would fire (Ctrl+Enter)", () => void this.write());
-      const says = "Write a rule here, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it.";
-      return h("div", {}, h("p", { class: "note" }, says), h("div", { class: "rules-actions" }, add, this.wrote), this.draft);
+      const add = button(
+        "Add this rule",
+        "Then it stands in the list, with the places where it would fire (Ctrl+Enter)",
+        () => void this.write(),
+      );
+      const says =
+        "Write a rule here, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it.";
+      return h(
+        "div",
+        {},
+        h("p", { class: "note" }, says),
+        h("div", { class: "rules-actions" }, add, this.wrote),
+        this.draft,
+      );
     }
-    const text = live ? "Write a rule in a cell, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it." : "The rules that fired here. Rules are Python: a notebook fires them (view.playground), this page has what was tried.";
+    const text = live
+      ? "Write a rule in a cell, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it."
+      : "The rules that fired here. Rules are Python: a notebook fires them (view.playground), this page has what was tried.";
     return h("div", {}, h("p", { class: "note" }, text), live ? codeBlock(EXAMPLE) : null);
   }
 
@@ -248,28 +304,75 @@ export class RulesView implements View {
     const { places } = this;
     const list = Array.isArray(places) ? places : [];
     const passes = [...new Set(this.rows.flatMap((one) => one.passes))];
-    const select = h("select", { "aria-label": "Pass" }, ...passes.map((name) => h("option", { value: name, selected: name === this.pass }, name)));
+    const select = h(
+      "select",
+      { "aria-label": "Pass" },
+      ...passes.map((name) => h("option", { value: name, selected: name === this.pass }, name)),
+    );
     select.addEventListener("change", () => (this.pass = select.value));
     const rule = row.name;
     const buttons = row.own
       ? [
-          button("Insert at", "All kernels through the pipeline with this rule, before the others of that pass", () => this.do({ kind: "InsertRule", rule, stage: this.pass, position: 0 }, `${rule} in ${this.pass}`)),
+          button("Insert at", "All kernels through the pipeline with this rule, before the others of that pass", () =>
+            this.do({ kind: "InsertRule", rule, stage: this.pass, position: 0 }, `${rule} in ${this.pass}`),
+          ),
           select,
-          button("Fire all", "Fires it wherever it matches in the first of its passes, kernel by kernel", () => this.fireAll(list)),
+          button("Fire all", "Fires it wherever it matches in the first of its passes, kernel by kernel", () =>
+            this.fireAll(list),
+          ),
         ]
-      : [button("Disable", "All kernels through the pipeline without this rule", () => this.do({ kind: "DisableRule", rule }, `without ${rule}`)), button("Where it would match", "Asks Python for every node that it would fire on", () => void this.askPlaces(true))];
-    for (const one of buttons) if (one instanceof HTMLButtonElement) one.disabled = !live || (one.textContent === "Fire all" && list.length === 0);
+      : [
+          button("Disable", "All kernels through the pipeline without this rule", () =>
+            this.do({ kind: "DisableRule", rule }, `without ${rule}`),
+          ),
+          button(
+            "Where it would match",
+            "Asks Python for every node that it would fire on",
+            () => void this.askPlaces(true),
+          ),
+        ];
+    for (const one of buttons)
+      if (one instanceof HTMLButtonElement)
+        one.disabled = !live || (one.textContent === "Fire all" && list.length === 0);
     const wrong = list.filter(({ verdict }) => verdict.status === "differs").length;
     return [
-      h("h4", {}, row.name, h("span", { class: "faint" }, row.own ? " written here" : ` ${row.passes.join(", ")} · ${count(row.firings, "firing")}`)),
+      h(
+        "h4",
+        {},
+        row.name,
+        h(
+          "span",
+          { class: "faint" },
+          row.own ? " written here" : ` ${row.passes.join(", ")} · ${count(row.firings, "firing")}`,
+        ),
+      ),
       h("div", { class: "law" }, row.law),
-      ...paragraphs(row.doc).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", { class: "note" }, text))),
-      this.whatIf.send === null ? h("p", { class: "note faint" }, "Firing and inserting need Python: a notebook’s view.playground.") : h("div", { class: "rules-actions" }, ...buttons),
+      ...paragraphs(row.doc).map(({ text, formula }) =>
+        formula ? h("div", { class: "law" }, text) : h("p", { class: "note" }, text),
+      ),
+      this.whatIf.send === null
+        ? h("p", { class: "note faint" }, "Firing and inserting need Python: a notebook’s view.playground.")
+        : h("div", { class: "rules-actions" }, ...buttons),
       typeof places === "string" ? h("p", { class: "note", role: "status" }, places) : null,
-      Array.isArray(places) ? h("h5", {}, `Would fire at ${count(list.length, "place")}`, wrong > 0 ? h("span", { class: "rules-wrong" }, ` · wrong at ${wrong}`) : null) : null,
-      Array.isArray(places) && this.proves !== "" ? h("p", { class: "note faint" }, `How each was checked: ${this.proves}.`) : null,
+      Array.isArray(places)
+        ? h(
+            "h5",
+            {},
+            `Would fire at ${count(list.length, "place")}`,
+            wrong > 0 ? h("span", { class: "rules-wrong" }, ` · wrong at ${wrong}`) : null,
+          )
+        : null,
+      Array.isArray(places) && this.proves !== ""
+        ? h("p", { class: "note faint" }, `How each was checked: ${this.proves}.`)
+        : null,
       ...list.slice(0, MOST_PLACES).map((place) => this.place(place, live && row.own)),
-      list.length > MOST_PLACES ? h("p", { class: "note faint" }, `${list.length - MOST_PLACES} more; view.playground.matches(${JSON.stringify(rule)}) has all`) : null,
+      list.length > MOST_PLACES
+        ? h(
+            "p",
+            { class: "note faint" },
+            `${list.length - MOST_PLACES} more; view.playground.matches(${JSON.stringify(rule)}) has all`,
+          )
+        : null,
     ];
   }
 
@@ -279,15 +382,33 @@ export class RulesView implements View {
       this.store.go({ stage, step, graph: "uops" });
       this.store.select([node]);
     };
-    const fire = button("fire", "Fires it here, then the rest of the pipeline", () => this.do({ kind: "FireRule", rule: place.rule, kernel, stage: name, step, node: place.digest }, `firing ${place.rule}`), "quiet");
+    const fire = button(
+      "fire",
+      "Fires it here, then the rest of the pipeline",
+      () =>
+        this.do(
+          { kind: "FireRule", rule: place.rule, kernel, stage: name, step, node: place.digest },
+          `firing ${place.rule}`,
+        ),
+      "quiet",
+    );
     fire.disabled = !live;
     return h(
       "div",
       { class: "rules-place" },
-      h("button", { type: "button", class: "event", onclick: go, title: "Show it in the graph" }, h("span", { class: "faint" }, `kernel ${kernel}, ${name}, step ${step}`), h("span", { class: "gone" }, before), h("span", { class: "faint" }, "→"), h("span", { class: "come" }, after)),
+      h(
+        "button",
+        { type: "button", class: "event", onclick: go, title: "Show it in the graph" },
+        h("span", { class: "faint" }, `kernel ${kernel}, ${name}, step ${step}`),
+        h("span", { class: "gone" }, before),
+        h("span", { class: "faint" }, "→"),
+        h("span", { class: "come" }, after),
+      ),
       verdictTag(verdict.status),
       live ? fire : null,
-      verdict.counterexample === null ? null : counterexample(verdict.counterexample.inputs, verdict.counterexample.before, verdict.counterexample.after),
+      verdict.counterexample === null
+        ? null
+        : counterexample(verdict.counterexample.inputs, verdict.counterexample.before, verdict.counterexample.after),
     );
   }
 
@@ -305,7 +426,10 @@ export class RulesView implements View {
   }
 
   private fireAll([first]: Match[]): void {
-    this.do({ kind: "FireRule", rule: first.rule, kernel: first.kernel, stage: first.name, step: first.step, node: "" }, `firing ${first.rule}`);
+    this.do(
+      { kind: "FireRule", rule: first.rule, kernel: first.kernel, stage: first.name, step: first.step, node: "" },
+      `firing ${first.rule}`,
+    );
   }
 
   private triedRow(branch: Branch): HTMLElement {
@@ -316,13 +440,28 @@ export class RulesView implements View {
       this.draw();
       this.reveal()?.focus({ preventScroll: true });
     };
-    const worst = branch.status === "failed" ? "failed" : wrong > 0 ? "differs" : firings.length === 0 ? "" : firings.every(({ verdict }) => verdict === "proved") ? "proved" : firings.some(({ verdict }) => verdict === "not checked") ? "not checked" : "agrees";
+    const worst =
+      branch.status === "failed"
+        ? "failed"
+        : wrong > 0
+          ? "differs"
+          : firings.length === 0
+            ? ""
+            : firings.every(({ verdict }) => verdict === "proved")
+              ? "proved"
+              : firings.some(({ verdict }) => verdict === "not checked")
+                ? "not checked"
+                : "agrees";
     return h(
       "button",
       { type: "button", class: "event", "aria-current": branch.id === this.branch ? "step" : null, onclick: choose },
       h("b", {}, titleOf(branch)),
       worst === "" ? null : verdictTag(worst),
-      h("span", { class: "faint" }, `${count(firings.length, "firing")}${wrong > 0 ? `, ${wrong} wrong` : ""} · ${count(branch.kernels.length, "kernel")} changed`),
+      h(
+        "span",
+        { class: "faint" },
+        `${count(firings.length, "firing")}${wrong > 0 ? `, ${wrong} wrong` : ""} · ${count(branch.kernels.length, "kernel")} changed`,
+      ),
     );
   }
 }

@@ -1,4 +1,4 @@
-// What Python says of rules (tinyexplore/explore/playground), and what a trace says without it.
+// What Python says of rules (tinyexplore/explore/whatif/playground), and what a trace says without it.
 
 import type { Trace } from "../model";
 
@@ -42,6 +42,13 @@ export function recordedRules(trace: Trace): RuleRow[] {
       passes.set(rule, (passes.get(rule) ?? new Set()).add(stage.name));
     }
   }
-  const rows = trace.rules.map(({ id, name, law, doc }) => ({ name, law, doc, passes: [...(passes.get(id) ?? [])], firings: firings.get(id) ?? 0, own: false }));
+  const rows = trace.rules.map(({ id, name, law, doc }) => ({
+    name,
+    law,
+    doc,
+    passes: [...(passes.get(id) ?? [])],
+    firings: firings.get(id) ?? 0,
+    own: false,
+  }));
   return rows.filter((row) => row.firings > 0).sort((a, b) => b.firings - a.firings);
 }

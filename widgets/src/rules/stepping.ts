@@ -8,12 +8,24 @@ import { fromBase64, readTrace } from "../payload";
 import type { Store } from "../store";
 
 /** Opens the kernel of a branch at `firing`, by default at the first that is wrong. Throws an Error that says why not. */
-export async function stepThrough(store: Store, root: HTMLElement, branch: Branch, firing: RuleFiring | null): Promise<void> {
+export async function stepThrough(
+  store: Store,
+  root: HTMLElement,
+  branch: Branch,
+  firing: RuleFiring | null,
+): Promise<void> {
   if (store.ask === null) throw new Error(`Python makes the steps: Explorer(view.branch_trace(${branch.id}))`);
-  const { trace: packed } = (await store.ask({ ask: "branch", branch: branch.id, kernel: firing?.kernel ?? null })) as { trace: string };
+  const { trace: packed } = (await store.ask({ ask: "branch", branch: branch.id, kernel: firing?.kernel ?? null })) as {
+    trace: string;
+  };
   const trace = await readTrace(fromBase64(packed));
   const at = placeOf(trace, firing);
-  const inner = openStore(trace, at === null ? {} : { cursor: { stage: at.stage, step: at.step, graph: "uops", place: "passes", panel: "rewrites", kernel: 0 } });
+  const inner = openStore(
+    trace,
+    at === null
+      ? {}
+      : { cursor: { stage: at.stage, step: at.step, graph: "uops", place: "passes", panel: "rewrites", kernel: 0 } },
+  );
   inner.chunks = store.chunks;
   if (at !== null) inner.select([trace.stages[at.stage].steps[at.step - 1].after]);
   const holder = h("div");
@@ -32,6 +44,7 @@ export async function stepThrough(store: Store, root: HTMLElement, branch: Branc
 }
 
 function placeOf({ checks, stages }: Trace, firing: RuleFiring | null): FiringCheck | null {
-  if (firing !== null) return checks.find(({ stage, step }) => stages[stage].name === firing.stage && step === firing.step) ?? null;
+  if (firing !== null)
+    return checks.find(({ stage, step }) => stages[stage].name === firing.stage && step === firing.step) ?? null;
   return checks.find(({ verdict }) => verdict === "differs") ?? checks[0] ?? null;
 }

@@ -25,19 +25,31 @@ export class RunHere {
     const kernel = chosen === undefined ? undefined : this.store.index.trace.kernels[chosen];
     const head = h("h3", {}, "In this browser");
     if (one === undefined || kernel === undefined) {
-      replaceChildren(this.element, head, h("p", { class: "note" }, "The page has no WebAssembly of the chosen kernel."));
+      replaceChildren(
+        this.element,
+        head,
+        h("p", { class: "note" }, "The page has no WebAssembly of the chosen kernel."),
+      );
       return;
     }
     const state = this.states.get(one.kernel);
     const isRunning = state?.is === "running";
     const title = "Runs the kernel as WebAssembly in a worker of this page, and times it";
-    const act = isRunning ? button("Stop", "Ends the worker", state.end) : button(state === undefined ? "Run here" : "Run again", title, () => this.run(one));
+    const act = isRunning
+      ? button("Stop", "Ends the worker", state.end)
+      : button(state === undefined ? "Run here" : "Run again", title, () => this.run(one));
     const row = h("div", { class: "run-row" }, kernelName(kernel), act, ...this.said(one, state));
-    replaceChildren(this.element, head, row, ...(state?.is === "done" ? [h("p", { class: "note" }, this.measured(one, state.outcome))] : []));
+    replaceChildren(
+      this.element,
+      head,
+      row,
+      ...(state?.is === "done" ? [h("p", { class: "note" }, this.measured(one, state.outcome))] : []),
+    );
   }
 
   private said(one: Runnable, state: State | undefined): (HTMLElement | string)[] {
-    if (state === undefined) return [h("span", { class: "note" }, `${count(fromBase64(one.wasm).length, "byte")} of WebAssembly`)];
+    if (state === undefined)
+      return [h("span", { class: "note" }, `${count(fromBase64(one.wasm).length, "byte")} of WebAssembly`)];
     if (state.is === "running") return [h("span", { class: "note" }, "running …")];
     if (state.is === "failed") return [h("span", { class: "wrong", role: "alert" }, state.text)];
     const { low, median, high } = quartiles(state.outcome.times_us);
@@ -45,13 +57,18 @@ export class RunHere {
     const against = run === null ? "" : ` · ${figures(median / run.median_us)} × the captured median`;
     return [
       h("span", { class: "num strong", "data-median-us": median }, duration(median)),
-      h("span", { class: "num" }, `quartiles ${duration(low)} – ${duration(high)}, n ${state.outcome.times_us.length}${against}`),
+      h(
+        "span",
+        { class: "num" },
+        `quartiles ${duration(low)} – ${duration(high)}, n ${state.outcome.times_us.length}${against}`,
+      ),
       checked(state.outcome),
     ];
   }
 
   private measured(one: Runnable, { calls }: Outcome): string {
-    const fed = one.inputs === undefined ? "made-up numbers (0, 1, 2 … 96, begun anew)" : "what it read when it was captured";
+    const fed =
+      one.inputs === undefined ? "made-up numbers (0, 1, 2 … 96, begun anew)" : "what it read when it was captured";
     const each = calls === 1 ? "one call" : `${count(calls, "call")} in a row`;
     return `One thread, vectors of 16 bytes, on ${fed}, warm; each sample is ${each}, by the clock of the page.`;
   }
@@ -68,7 +85,8 @@ onmessage = ({ data }) => work(data, () => performance.now(), ${WARM_UP_MS}).the
       else this.states.set(one.kernel, state);
       this.draw();
     };
-    worker.onmessage = ({ data }: MessageEvent<Told>) => end("outcome" in data ? { is: "done", outcome: data.outcome } : { is: "failed", text: data.error });
+    worker.onmessage = ({ data }: MessageEvent<Told>) =>
+      end("outcome" in data ? { is: "done", outcome: data.outcome } : { is: "failed", text: data.error });
     worker.onerror = (event) => end({ is: "failed", text: event.message || "this browser starts no worker" });
     worker.postMessage(taskOf(one));
     this.states.set(one.kernel, { is: "running", end: () => end(null) });
@@ -96,7 +114,12 @@ export function quartiles(times: readonly number[]): { low: number; median: numb
 function checked({ compared, differing, largest }: Outcome): HTMLElement {
   const count = compared.toLocaleString("en-US");
   if (compared === 0) return h("span", { class: "note" }, "nothing to compare the result with");
-  if (differing > 0) return h("span", { class: "wrong", role: "alert" }, `✗ ${differing.toLocaleString("en-US")} of ${count} results differ`);
+  if (differing > 0)
+    return h(
+      "span",
+      { class: "wrong", role: "alert" },
+      `✗ ${differing.toLocaleString("en-US")} of ${count} results differ`,
+    );
   const off = largest === 0 ? "exactly" : `off by at most ${largest.toExponential(1)} of the largest value`;
   return h("span", { class: "right" }, `✓ ${count} results as expected, ${off}`);
 }

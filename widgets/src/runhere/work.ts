@@ -28,10 +28,28 @@ export async function work(task: Task, now: () => number, warmUpMs: number): Pro
 
   const half = (bits: number): number => {
     const size = bits & 0x7fff;
-    const value = size >= 0x7c00 ? (size > 0x7c00 ? NaN : Infinity) : size < 0x400 ? size * 2 ** -24 : (1 + (size & 0x3ff) / 1024) * 2 ** ((size >> 10) - 15);
+    const value =
+      size >= 0x7c00
+        ? size > 0x7c00
+          ? NaN
+          : Infinity
+        : size < 0x400
+          ? size * 2 ** -24
+          : (1 + (size & 0x3ff) / 1024) * 2 ** ((size >> 10) - 15);
     return bits & 0x8000 ? -value : value;
   };
-  const widths: Record<string, number> = { bool: 1, int8: 1, uint8: 1, int16: 2, uint16: 2, float16: 2, bfloat16: 2, int32: 4, uint32: 4, float32: 4 };
+  const widths: Record<string, number> = {
+    bool: 1,
+    int8: 1,
+    uint8: 1,
+    int16: 2,
+    uint16: 2,
+    float16: 2,
+    bfloat16: 2,
+    int32: 4,
+    uint32: 4,
+    float32: 4,
+  };
   const widthOf = (dtype: string): number => widths[dtype] ?? (dtype.startsWith("fp8") ? 1 : 8);
   const read = (view: DataView, at: number, dtype: string): number => {
     switch (dtype) {
@@ -67,7 +85,14 @@ export async function work(task: Task, now: () => number, warmUpMs: number): Pro
   const write = (view: DataView, at: number, dtype: string, value: number): void => {
     if (dtype === "float32") view.setFloat32(at, value, true);
     else if (dtype === "float64") view.setFloat64(at, value, true);
-    else if (dtype === "float16") view.setUint16(at, value === 0 ? 0 : ((Math.floor(Math.log2(value)) + 15) << 10) | ((value / 2 ** Math.floor(Math.log2(value)) - 1) * 1024), true);
+    else if (dtype === "float16")
+      view.setUint16(
+        at,
+        value === 0
+          ? 0
+          : ((Math.floor(Math.log2(value)) + 15) << 10) | ((value / 2 ** Math.floor(Math.log2(value)) - 1) * 1024),
+        true,
+      );
     else if (dtype === "bfloat16") {
       const word = new DataView(new ArrayBuffer(4));
       word.setFloat32(0, value, true);

@@ -1,10 +1,10 @@
 // Every attempt as a dot: how fast it is over how much it does with each byte that it loads, under what the machine does at
-// best (of a trace without measured ceilings, what its own kernels do).
+// best; without ceilings there are dots only.
 
 import { h, s } from "../dom";
 import { duration, figures, grouped } from "../format";
-import type { Branch, Ceiling } from "../model";
-import type { Roofline } from "../roofline";
+import type { Branch, Trace } from "../model";
+import { type Line, linesOf } from "../roofline";
 import { type WhatIf, variantOf } from "../whatif";
 import { Scale, nameOf } from "./tree";
 
@@ -24,12 +24,16 @@ interface Dot {
 }
 
 /** The dots of a kernel's branches, the way to the branch at hand joined; null where nothing can be drawn. */
-export function dots(whatIf: WhatIf, kernel: number, { ceilings: known, measured }: Pick<Roofline, "ceilings" | "measured">): HTMLElement | null {
+export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceilings" | "roofs">): HTMLElement | null {
   const branches = whatIf.of(kernel);
   const found = branches.flatMap((branch) => dotOf(branch) ?? []);
   if (found.length === 0) return null;
-  const ceilings = measured ? known : raised(known, found);
-  const x = axis(found.map(({ intensity }) => intensity), LEFT, WIDTH - RIGHT);
+  const ceilings = linesFor(kernel, trace);
+  const x = axis(
+    found.map(({ intensity }) => intensity),
+    LEFT,
+    WIDTH - RIGHT,
+  );
   const peak = Math.max(0, ...ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate));
   const y = axis([...found.map(({ gflops }) => gflops), ...(peak > 0 ? [peak] : [])], HEIGHT - BOTTOM, TOP);
   const at = whatIf.at(kernel);
@@ -37,10 +41,16 @@ export function dots(whatIf: WhatIf, kernel: number, { ceilings: known, measured
   const grid = [
     ...x.ticks.map((value) => s("path", { class: "grid", d: `M${x.at(value)} ${TOP}V${HEIGHT - BOTTOM}` })),
     ...y.ticks.map((value) => s("path", { class: "grid", d: `M${LEFT} ${y.at(value)}H${WIDTH - RIGHT}` })),
-    ...x.ticks.map((value) => s("text", { x: x.at(value), y: HEIGHT - BOTTOM + 13, "text-anchor": "middle" }, power(value))),
+    ...x.ticks.map((value) =>
+      s("text", { x: x.at(value), y: HEIGHT - BOTTOM + 13, "text-anchor": "middle" }, power(value)),
+    ),
     ...y.ticks.map((value) => s("text", { x: LEFT - 5, y: y.at(value) + 4, "text-anchor": "end" }, power(value))),
     s("text", { x: 4, y: 12, class: "unit" }, "GFLOP/s"),
-    s("text", { x: WIDTH - RIGHT, y: HEIGHT - 3, class: "unit", "text-anchor": "end" }, "operations for each byte loaded"),
+    s(
+      "text",
+      { x: WIDTH - RIGHT, y: HEIGHT - 3, class: "unit", "text-anchor": "end" },
+      "operations for each byte loaded",
+    ),
   ];
   const fastest = Math.max(0, ...ceilings.filter(({ kind }) => kind === "memory").map(({ rate }) => rate));
   const roof = ceilings.flatMap((ceiling) => ceilingLine(ceiling, peak, x, y, ceiling.rate < fastest));
@@ -63,22 +73,37 @@ export function dots(whatIf: WhatIf, kernel: number, { ceilings: known, measured
       s("title", {}, says),
     );
   });
-  const picture = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `Speed over operations for each byte loaded, ${found.length} attempts; the largest dot is the one at hand` }, ...grid, ...roof, path === "" ? null : s("path", { class: "trail", d: `M${path}` }), ...marks);
-  const said = peak === 0 ? null : h("figcaption", { class: "faint" }, measured ? "under what this machine was measured to do at best" : "dashed: the best of this trace’s kernels and of these attempts");
-  picture.classList.toggle("guessed", !measured);
+  const picture = s(
+    "svg",
+    {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "img",
+      "aria-label": `Speed over operations for each byte loaded, ${found.length} attempts; the largest dot is the one at hand`,
+    },
+    ...grid,
+    ...roof,
+    path === "" ? null : s("path", { class: "trail", d: `M${path}` }),
+    ...marks,
+  );
+  const said =
+    peak === 0 ? null : h("figcaption", { class: "faint" }, "under what this machine was measured to do at best");
   return h("figure", { class: "tuner-dots" }, picture, said);
 }
 
-/** What nobody measured is at least what was reached. */
-function raised(ceilings: readonly Ceiling[], found: readonly Dot[]): Ceiling[] {
-  const reached: Record<string, number> = { arithmetic: Math.max(...found.map(({ gflops }) => gflops)), memory: Math.max(...found.map(({ gflops, intensity }) => gflops / intensity)) };
-  return ceilings.map((ceiling) => ({ ...ceiling, rate: Math.max(ceiling.rate, reached[ceiling.kind]) }));
+/** The roof of a kernel over the bytes that its loads ask for: the arithmetic, its working set's memory, and the nearest cache. */
+function linesFor(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings" | "roofs">): Line[] {
+  const own = linesOf(roofs.filter((roof) => roof.kernel === kernel));
+  const nearest = Math.max(0, ...ceilings.filter(({ kind }) => kind === "memory").map(({ rate }) => rate));
+  if (nearest > 0 && own.every(({ kind, rate }) => kind === "arithmetic" || rate < nearest))
+    own.push({ name: "L1", kind: "memory", rate: nearest });
+  return own;
 }
 
 /** A ceiling as a line: what arithmetic allows is level; what memory allows rises with the work done for each byte, up to that.
  * The words of the fastest memory stand above its line, those of a slower one below, so that they never meet. */
-function ceilingLine({ name, kind, rate }: Ceiling, peak: number, x: Axis, y: Axis, below: boolean): SVGElement[] {
-  const rise = (intensity: number): number => (kind === "arithmetic" ? rate : Math.min(rate * intensity, peak > 0 ? peak : Infinity));
+function ceilingLine({ name, kind, rate }: Line, peak: number, x: Axis, y: Axis, below: boolean): SVGElement[] {
+  const rise = (intensity: number): number =>
+    kind === "arithmetic" ? rate : Math.min(rate * intensity, peak > 0 ? peak : Infinity);
   const start = kind === "arithmetic" ? x.low : Math.max(x.low, y.low / rate);
   const stop = kind === "arithmetic" ? x.high : Math.min(x.high, (peak > 0 ? Math.min(peak, y.high) : y.high) / rate);
   if (start >= stop) return [];
@@ -86,21 +111,45 @@ function ceilingLine({ name, kind, rate }: Ceiling, peak: number, x: Axis, y: Ax
   const title = kind === "arithmetic" ? `${name}: ${words}` : `${words}; loads that a nearer cache answers may pass it`;
   const [left, right] = [x.at(start), x.at(stop)];
   const [low, high] = [y.at(rise(start)), y.at(rise(stop))];
-  const line = s("path", { class: `roof ${kind}`, d: `M${left.toFixed(1)} ${low.toFixed(1)}L${right.toFixed(1)} ${high.toFixed(1)}` }, s("title", {}, title));
-  if (kind === "arithmetic") return [line, s("text", { class: "roof-text", x: WIDTH - RIGHT - 3, y: (low - 3).toFixed(1), "text-anchor": "end" }, words)];
+  const line = s(
+    "path",
+    { class: `roof ${kind}`, d: `M${left.toFixed(1)} ${low.toFixed(1)}L${right.toFixed(1)} ${high.toFixed(1)}` },
+    s("title", {}, title),
+  );
+  if (kind === "arithmetic")
+    return [
+      line,
+      s("text", { class: "roof-text", x: WIDTH - RIGHT - 3, y: (low - 3).toFixed(1), "text-anchor": "end" }, words),
+    ];
   const angle = (Math.atan2(high - low, right - left) * 180) / Math.PI;
   const along = right - left;
   if (along < 40) return [line];
   const shown = words.length * CHARACTER <= Math.hypot(along, high - low) ? words : `${figures(rate)} GB/s`;
   const at = [left + along * 0.06, low + (high - low) * 0.06 + (below ? 11 : -3)];
-  return [line, s("text", { class: "roof-text", transform: `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)}) rotate(${angle.toFixed(1)})` }, shown)];
+  return [
+    line,
+    s(
+      "text",
+      {
+        class: "roof-text",
+        transform: `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)}) rotate(${angle.toFixed(1)})`,
+      },
+      shown,
+    ),
+  ];
 }
 
 function dotOf(branch: Branch): Dot | null {
   const variant = variantOf(branch);
-  if (branch.status === "failed" || variant === null || variant.median_us === null || variant.median_us <= 0) return null;
+  if (branch.status === "failed" || variant === null || variant.median_us === null || variant.median_us <= 0)
+    return null;
   if (variant.flops === 0 || variant.bytes_loaded === 0) return null;
-  return { branch, intensity: variant.flops / variant.bytes_loaded, gflops: variant.flops / variant.median_us / 1e3, us: variant.median_us };
+  return {
+    branch,
+    intensity: variant.flops / variant.bytes_loaded,
+    gflops: variant.flops / variant.median_us / 1e3,
+    us: variant.median_us,
+  };
 }
 
 /** The branches that lead to this one, opt by opt, from where its opts were chosen all at once. */
@@ -126,7 +175,12 @@ function axis(values: number[], start: number, stop: number): Axis {
   const step = Math.ceil((high - low) / 5);
   const ticks: number[] = [];
   for (let exponent = low; exponent <= high; exponent += step) ticks.push(2 ** exponent);
-  return { at: (value) => start + ((Math.log2(value) - low) / (high - low)) * (stop - start), ticks, low: 2 ** low, high: 2 ** high };
+  return {
+    at: (value) => start + ((Math.log2(value) - low) / (high - low)) * (stop - start),
+    ticks,
+    low: 2 ** low,
+    high: 2 ** high,
+  };
 }
 
 function power(value: number): string {

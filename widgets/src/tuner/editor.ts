@@ -10,10 +10,20 @@ const MOST_COLOURED = 3000; // lines
 
 export class Editor {
   readonly element: HTMLElement;
-  private readonly area = h("textarea", { class: "edit-area", spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off" });
+  private readonly area = h("textarea", {
+    class: "edit-area",
+    spellcheck: "false",
+    autocomplete: "off",
+    autocapitalize: "off",
+    wrap: "off",
+  });
   private readonly paint = h("pre", { class: "edit-paint", "aria-hidden": "true" });
   private readonly gutter = h("div", { class: "edit-gutter", "aria-hidden": "true" });
-  private readonly says = h("div", { class: "edit-says", role: "status", id: `edit-says-${Math.random().toString(36).slice(2)}` });
+  private readonly says = h("div", {
+    class: "edit-says",
+    role: "status",
+    id: `edit-says-${Math.random().toString(36).slice(2)}`,
+  });
   private readonly run: HTMLButtonElement;
   private readonly reset: HTMLButtonElement;
   private language = "";
@@ -32,7 +42,13 @@ export class Editor {
     this.area.setAttribute("aria-describedby", this.says.id);
     const hint = h("span", { class: "faint edit-hint" }, "Ctrl+Enter runs · Esc, then Tab, leaves");
     const text = h("div", { class: "edit-text" }, this.paint, this.area);
-    this.element = h("div", { class: "edit" }, h("div", { class: "bar edit-bar" }, this.run, this.reset, h("span", { class: "space" }), hint), h("div", { class: "edit-scroll scroll" }, this.gutter, text), this.says);
+    this.element = h(
+      "div",
+      { class: "edit" },
+      h("div", { class: "bar edit-bar" }, this.run, this.reset, h("span", { class: "space" }), hint),
+      h("div", { class: "edit-scroll scroll" }, this.gutter, text),
+      this.says,
+    );
   }
 
   /** Shows `text`, the `language` of `branch`; what was typed stays. */
@@ -60,7 +76,10 @@ export class Editor {
   private ask(): void {
     if (this.branch?.kernel == null || this.whatIf.send === null || this.whatIf.working !== null) return;
     this.asked = this.area.value;
-    this.whatIf.ask({ kind: "Edit", kernel: this.branch.kernel, stage: this.language, text: this.asked }, "compiling and comparing the edit");
+    this.whatIf.ask(
+      { kind: "Edit", kernel: this.branch.kernel, stage: this.language, text: this.asked },
+      "compiling and comparing the edit",
+    );
   }
 
   private onKey(event: KeyboardEvent): void {
@@ -78,7 +97,16 @@ export class Editor {
   /** What became of the text: of the branch at hand, or of the last edit, where that failed. */
   private tell(): void {
     const { whatIf, branch } = this;
-    const mine = branch?.kernel == null ? [] : whatIf.of(branch.kernel).filter(({ command }) => command.kind === "Edit" && command.arguments.some(([name, value]) => name === "text" && value === this.asked));
+    const mine =
+      branch?.kernel == null
+        ? []
+        : whatIf
+            .of(branch.kernel)
+            .filter(
+              ({ command }) =>
+                command.kind === "Edit" &&
+                command.arguments.some(([name, value]) => name === "text" && value === this.asked),
+            );
     const last = this.asked === "" ? undefined : mine.at(-1);
     const told = last?.status === "failed" ? last : (branch?.edited ?? null) === null ? null : branch;
     this.marked = told?.edited?.diagnostics ?? [];
@@ -86,11 +114,26 @@ export class Editor {
     if (whatIf.working !== null) parts.push(h("p", {}, `${whatIf.working.text}…`));
     else if (told != null) {
       const good = told.status === "done" && told.edited?.verdict !== "differs";
-      parts.push(h("p", { class: good ? "edit-good" : "edit-bad" }, `${good ? "✓" : "✕"} ${this.marked.length > 0 ? "It was not compiled" : told.reason}`));
+      parts.push(
+        h(
+          "p",
+          { class: good ? "edit-good" : "edit-bad" },
+          `${good ? "✓" : "✕"} ${this.marked.length > 0 ? "It was not compiled" : told.reason}`,
+        ),
+      );
       parts.push(...times(told));
-      for (const gap of told.edited?.unprotected ?? []) parts.push(h("p", { class: "faint" }, `Not guarded here: ${gap}`));
+      for (const gap of told.edited?.unprotected ?? [])
+        parts.push(h("p", { class: "faint" }, `Not guarded here: ${gap}`));
     }
-    for (const one of this.marked) parts.push(button(one.line > 0 ? `line ${one.line}${one.column > 0 ? `:${one.column}` : ""} · ${one.text}` : one.text, "Go there", () => this.goTo(one), `quiet edit-message ${one.level}`));
+    for (const one of this.marked)
+      parts.push(
+        button(
+          one.line > 0 ? `line ${one.line}${one.column > 0 ? `:${one.column}` : ""} · ${one.text}` : one.text,
+          "Go there",
+          () => this.goTo(one),
+          `quiet edit-message ${one.level}`,
+        ),
+      );
     replaceChildren(this.says, ...parts);
     this.says.hidden = parts.length === 0;
     this.area.setAttribute("aria-invalid", String(this.marked.length > 0));
@@ -114,10 +157,30 @@ export class Editor {
     const lines = this.area.value.split("\n");
     const at = new Map(this.area.value === this.asked ? this.marked.map((one) => [one.line, one]) : []);
     const colour = lines.length <= MOST_COLOURED;
-    replaceChildren(this.gutter, ...lines.map((_, i) => h("div", { class: at.has(i + 1) ? "bad" : "", title: at.get(i + 1)?.text }, String(i + 1))));
-    replaceChildren(this.paint, ...lines.map((text, i) => h("div", { class: at.has(i + 1) ? "bad" : "" }, ...(colour ? tokenize(this.language, text) : [["", text]]).map(([kind, part]) => h("span", { class: kind === "" ? "" : `t-${kind}` }, part)), "\u200b")));
+    replaceChildren(
+      this.gutter,
+      ...lines.map((_, i) =>
+        h("div", { class: at.has(i + 1) ? "bad" : "", title: at.get(i + 1)?.text }, String(i + 1)),
+      ),
+    );
+    replaceChildren(
+      this.paint,
+      ...lines.map((text, i) =>
+        h(
+          "div",
+          { class: at.has(i + 1) ? "bad" : "" },
+          ...(colour ? tokenize(this.language, text) : [["", text]]).map(([kind, part]) =>
+            h("span", { class: kind === "" ? "" : `t-${kind}` }, part),
+          ),
+          "\u200b",
+        ),
+      ),
+    );
     this.element.style.setProperty("--lines", String(lines.length));
-    this.element.style.setProperty("--columns", String(lines.reduce((most, { length }) => Math.max(most, length), 0) + 2));
+    this.element.style.setProperty(
+      "--columns",
+      String(lines.reduce((most, { length }) => Math.max(most, length), 0) + 2),
+    );
     this.run.disabled = this.whatIf.working !== null || this.whatIf.send === null;
     this.reset.disabled = this.area.value === this.original;
   }
@@ -127,7 +190,8 @@ export class Editor {
 function times(branch: Branch): Element[] {
   const variant = variantOf(branch);
   const before = [...(branch.edited?.before_us ?? [])].sort((a, b) => a - b);
-  if (variant?.median_us == null || variant.low_us === null || variant.high_us === null || before.length === 0) return [];
+  if (variant?.median_us == null || variant.low_us === null || variant.high_us === null || before.length === 0)
+    return [];
   const quantile = (part: number): number => before[Math.min(before.length - 1, Math.floor(part * before.length))];
   const { median_us, low_us, high_us, times_us } = variant;
   const old = span({ median_us: quantile(0.5), low_us: quantile(0.25), high_us: quantile(0.75), times_us: before });

@@ -3,7 +3,6 @@
 import { button, h, replaceChildren } from "../dom";
 import { count, span } from "../format";
 import type { Branch, KernelVariant } from "../model";
-import { roofline } from "../roofline";
 import type { Change, Store, View } from "../store";
 import { kernelName } from "../views/pipeline";
 import { type WhatIf, isWhole, variantOf, whatIfOf } from "../whatif";
@@ -36,7 +35,12 @@ export class TunerView implements View {
     this.tree = new TreeList(this.whatIf, () => this.draw(true));
     this.stop = this.whatIf.listen(() => this.draw(true));
     const tried = h("div", { class: "tuner-tried" }, this.tree.element, this.figure);
-    const loops = h("div", { class: "tuner-middle scroll", tabindex: 0, role: "group", "aria-label": "Loops and opts" }, this.nest, this.opts.element);
+    const loops = h(
+      "div",
+      { class: "tuner-middle scroll", tabindex: 0, role: "group", "aria-label": "Loops and opts" },
+      this.nest,
+      this.opts.element,
+    );
     this.body = h("div", { class: "tuner-body" }, tried, loops, this.listing.element);
     this.draw(true);
   }
@@ -72,9 +76,12 @@ export class TunerView implements View {
       return;
     }
     this.tree.draw(kernel);
-    const picture = dots(this.whatIf, kernel, roofline(this.store.index.trace));
+    const picture = dots(this.whatIf, kernel, this.store.index.trace);
     replaceChildren(this.figure, picture);
-    replaceChildren(this.nest, nestTable(variant, (axis) => this.opts.light(axis)));
+    replaceChildren(
+      this.nest,
+      nestTable(variant, (axis) => this.opts.light(axis)),
+    );
     this.opts.draw(kernel, variant);
     this.listing.draw(at, this.whatIf.base(kernel));
     if (this.body.parentElement !== this.element) replaceChildren(this.element, this.bar, this.says, this.body);
@@ -82,13 +89,19 @@ export class TunerView implements View {
 
   /** Nothing was tried yet. */
   private invitation(kernel: number): HTMLElement {
-    const begin = button("Open this kernel", "Compiles and times it as it was captured, without opts, and as the heuristics choose", () => this.begin(kernel), "tuner-begin");
+    const begin = button(
+      "Open this kernel",
+      "Compiles and times it as it was captured, without opts, and as the heuristics choose",
+      () => this.begin(kernel),
+      "tuner-begin",
+    );
     const live = this.whatIf.send !== null;
-    const text = live && this.whatIf.inPage
-      ? "Change this kernel's loops, opt by opt: each change is compiled and run by the interpreter in this page, its results are checked, and its UOps counted. There are no times of the machine."
-      : live
-      ? "Change this kernel's loops, opt by opt: each change is compiled, checked against the heuristics' results, and timed."
-      : "Nothing was tried on this kernel, and a page cannot compile: a notebook can (view.tuner, view.apply).";
+    const text =
+      live && this.whatIf.inPage
+        ? "Change this kernel's loops, opt by opt: each change is compiled and run by the interpreter in this page, its results are checked, and its UOps counted. There are no times of the machine."
+        : live
+          ? "Change this kernel's loops, opt by opt: each change is compiled, checked against the heuristics' results, and timed."
+          : "Nothing was tried on this kernel, and a page cannot compile: a notebook can (view.tuner, view.apply).";
     begin.disabled = this.whatIf.working !== null;
     return h("div", { class: "tuner-empty" }, h("p", {}, text), live ? begin : null);
   }
@@ -104,12 +117,25 @@ export class TunerView implements View {
     const busy = whatIf.working !== null;
     const live = whatIf.send !== null && !busy;
     const choices = trace.kernels.filter((one) => one.same_as === null && one.axes.length > 0);
-    const select = h("select", { "aria-label": "Kernel", class: "tuner-kernel" }, ...choices.map(({ id, name }) => h("option", { value: id, selected: id === kernel }, `${id} · ${name}`)));
+    const select = h(
+      "select",
+      { "aria-label": "Kernel", class: "tuner-kernel" },
+      ...choices.map(({ id, name }) => h("option", { value: id, selected: id === kernel }, `${id} · ${name}`)),
+    );
     select.addEventListener("change", () => this.store.go({ kernel: Number(select.value) }));
-    const known = (label: string): Branch | undefined => whatIf.of(kernel).find((branch) => branch.labels.includes(label));
-    const jump = (label: string, text: string, title: string, kind: string, more: Record<string, string | number> = {}): HTMLElement => {
+    const known = (label: string): Branch | undefined =>
+      whatIf.of(kernel).find((branch) => branch.labels.includes(label));
+    const jump = (
+      label: string,
+      text: string,
+      title: string,
+      kind: string,
+      more: Record<string, string | number> = {},
+    ): HTMLElement => {
       const there = known(label);
-      const one = button(text, title, () => (there !== undefined && isWhole(there) ? whatIf.go(there) : whatIf.ask({ kind, kernel, ...more }, `${text}…`)));
+      const one = button(text, title, () =>
+        there !== undefined && isWhole(there) ? whatIf.go(there) : whatIf.ask({ kind, kernel, ...more }, `${text}…`),
+      );
       one.disabled = there !== undefined ? !(isWhole(there) || live) : !live;
       one.setAttribute("aria-pressed", String(there !== undefined && there.id === at?.id));
       return one;
@@ -117,11 +143,37 @@ export class TunerView implements View {
     const undo = button("Undo", "Without the last opt, or edit", () => whatIf.undo(kernel));
     const before = variant === null ? null : whatIf.withOpts(kernel, variant.opts.slice(0, -1));
     if (at?.edited == null) undo.disabled = variant === null || variant.opts.length === 0 || !(before !== null || live);
-    const beam = button(`BEAM ${BEAM_WIDTH}`, "Searches for the fastest opts by measuring; what it tries stands in the tree", () => whatIf.ask({ kind: "Search", kernel, width: BEAM_WIDTH }, "searching"));
+    const beam = button(
+      `BEAM ${BEAM_WIDTH}`,
+      "Searches for the fastest opts by measuring; what it tries stands in the tree",
+      () => whatIf.ask({ kind: "Search", kernel, width: BEAM_WIDTH }, "searching"),
+    );
     beam.disabled = !live || whatIf.inPage;
     if (whatIf.inPage) beam.title = "A search measures: that takes the machine, and a page has none";
-    const tools = at === null ? [] : [undo, jump("no opts", "No opts", "The loops as the scheduler wrote them", "SetOpts", { opts: "" }), jump("heuristics", "Heuristics", "What the heuristics choose, without measuring", "HandCode"), known("BEAM") === undefined ? beam : jump("BEAM", "BEAM’s", "The fastest that the search found", "Search", { width: BEAM_WIDTH })];
-    replaceChildren(this.bar, choices.length > 1 ? select : kernelName(variant === null ? trace.kernels[kernel] : { ...trace.kernels[kernel], name: variant.name, axes: variant.axes }), ...(variant === null ? [] : this.facts(kernel, variant)), h("span", { class: "space" }), ...tools);
+    const tools =
+      at === null
+        ? []
+        : [
+            undo,
+            jump("no opts", "No opts", "The loops as the scheduler wrote them", "SetOpts", { opts: "" }),
+            jump("heuristics", "Heuristics", "What the heuristics choose, without measuring", "HandCode"),
+            known("BEAM") === undefined
+              ? beam
+              : jump("BEAM", "BEAM’s", "The fastest that the search found", "Search", { width: BEAM_WIDTH }),
+          ];
+    replaceChildren(
+      this.bar,
+      choices.length > 1
+        ? select
+        : kernelName(
+            variant === null
+              ? trace.kernels[kernel]
+              : { ...trace.kernels[kernel], name: variant.name, axes: variant.axes },
+          ),
+      ...(variant === null ? [] : this.facts(kernel, variant)),
+      h("span", { class: "space" }),
+      ...tools,
+    );
     this.drawStatus(at);
   }
 
@@ -130,15 +182,28 @@ export class TunerView implements View {
     const { median_us, low_us, high_us, times_us } = variant;
     const base = this.whatIf.base(kernel);
     const plain = this.whatIf.of(kernel).find((branch) => branch.labels.includes("no opts"));
-    const others = [...new Set([plain, base ?? undefined])].filter((other) => other !== undefined && other !== this.whatIf.at(kernel)) as Branch[];
+    const others = [...new Set([plain, base ?? undefined])].filter(
+      (other) => other !== undefined && other !== this.whatIf.at(kernel),
+    ) as Branch[];
     if (median_us === null || low_us === null || high_us === null) return this.counts(variant, others);
-    const facts = [h("b", { class: "tuner-now", title: `The median of ${count(times_us.length, "sample")} and the quartiles, in a process of its own` }, span({ median_us, low_us, high_us, times_us }))];
+    const facts = [
+      h(
+        "b",
+        {
+          class: "tuner-now",
+          title: `The median of ${count(times_us.length, "sample")} and the quartiles, in a process of its own`,
+        },
+        span({ median_us, low_us, high_us, times_us }),
+      ),
+    ];
     for (const other of others) {
       const time = variantOf(other)?.median_us ?? null;
       if (time === null) continue;
       const ratio = time / median_us;
       const words = ratio >= 1 ? `${ratio.toFixed(ratio < 10 ? 2 : 0)}× faster` : `${(1 / ratio).toFixed(2)}× slower`;
-      facts.push(h("span", { class: `tuner-ratio ${ratio >= 1 ? "faster" : "slower"}` }, `${words} than ${nameOf(other)}`));
+      facts.push(
+        h("span", { class: `tuner-ratio ${ratio >= 1 ? "faster" : "slower"}` }, `${words} than ${nameOf(other)}`),
+      );
     }
     return facts;
   }
@@ -146,13 +211,24 @@ export class TunerView implements View {
   /** Where there is no time: how many UOps one run executes, which is counted in the program. */
   private counts({ uops }: KernelVariant, others: readonly Branch[]): HTMLElement[] {
     if (uops === 0) return [h("span", { class: "tuner-now" }, "not timed")];
-    const facts = [h("b", { class: "tuner-now", title: "UOps that one run executes, a vector’s as one: counted in the program, not timed" }, `${uopsText(uops)} a run`)];
+    const facts = [
+      h(
+        "b",
+        {
+          class: "tuner-now",
+          title: "UOps that one run executes, a vector’s as one: counted in the program, not timed",
+        },
+        `${uopsText(uops)} a run`,
+      ),
+    ];
     for (const other of others) {
       const count = variantOf(other)?.uops ?? 0;
       if (count === 0) continue;
       const ratio = count / uops;
       const words = ratio >= 1 ? `${ratio.toFixed(ratio < 10 ? 2 : 0)}× fewer` : `${(1 / ratio).toFixed(2)}× more`;
-      facts.push(h("span", { class: `tuner-ratio ${ratio >= 1 ? "faster" : "slower"}` }, `${words} than ${nameOf(other)}`));
+      facts.push(
+        h("span", { class: `tuner-ratio ${ratio >= 1 ? "faster" : "slower"}` }, `${words} than ${nameOf(other)}`),
+      );
     }
     return facts;
   }
@@ -161,9 +237,19 @@ export class TunerView implements View {
     const { working, complaint } = this.whatIf;
     const parts: (Element | string)[] = [];
     if (working !== null) {
-      parts.push(h("progress", working.of > 0 ? { max: working.of, value: working.done, "aria-label": working.text } : { "aria-label": working.text }));
-      parts.push(h("span", {}, working.of > 0 ? `${working.text} · ${Math.round(working.done)} of ${working.of}` : working.text));
-      if (working.cancel) parts.push(button("Cancel", "Ends the search; what was tried stays", () => this.whatIf.cancel()));
+      parts.push(
+        h(
+          "progress",
+          working.of > 0
+            ? { max: working.of, value: working.done, "aria-label": working.text }
+            : { "aria-label": working.text },
+        ),
+      );
+      parts.push(
+        h("span", {}, working.of > 0 ? `${working.text} · ${Math.round(working.done)} of ${working.of}` : working.text),
+      );
+      if (working.cancel)
+        parts.push(button("Cancel", "Ends the search; what was tried stays", () => this.whatIf.cancel()));
     } else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
     else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
     replaceChildren(this.says, ...parts);

@@ -38,42 +38,76 @@ export class TunerListing {
       }),
     );
     const lines = listings.find(({ language }) => language === this.language)?.lines ?? [];
-    const edit = button("edit", this.whatIf.send === null ? "A page shows what was recorded; a notebook compiles what is changed here" : "Change this text: it is compiled, run apart, compared and timed", () => {
-      this.editing = !this.editing;
-      redraw();
-      if (this.editing) this.editor.focus();
-    }, "quiet toggle");
+    const edit = button(
+      "edit",
+      this.whatIf.send === null
+        ? "A page shows what was recorded; a notebook compiles what is changed here"
+        : "Change this text: it is compiled, run apart, compared and timed",
+      () => {
+        this.editing = !this.editing;
+        redraw();
+        if (this.editing) this.editor.focus();
+      },
+      "quiet toggle",
+    );
     edit.hidden = !EDITABLE.includes(this.language);
     const isNative = this.whatIf.inPage && NATIVE.includes(this.language);
-    if (isNative) edit.title = `A page has no compiler for ${languageName(this.language)}: a notebook has. Here the opts and the UOps can be edited`;
+    if (isNative)
+      edit.title = `A page has no compiler for ${languageName(this.language)}: a notebook has. Here the opts and the UOps can be edited`;
     edit.disabled = this.whatIf.send === null || isNative;
     const isEdited = this.editing && !edit.hidden && !edit.disabled;
     edit.setAttribute("aria-pressed", String(isEdited));
     const other = listingsOf(base).find(({ language }) => language === this.language)?.lines;
     const comparable = other !== undefined && other.length + lines.length <= MOST_LINES;
-    const changes = comparable ? compareLines(other, lines) : lines.map((text, i): LineChange => ({ kind: "same", text, a: null, b: i + 1 }));
+    const changes = comparable
+      ? compareLines(other, lines)
+      : lines.map((text, i): LineChange => ({ kind: "same", text, a: null, b: i + 1 }));
     const fresh = changes.filter(({ kind }) => kind === "new").length;
     const gone = changes.filter(({ kind }) => kind === "gone").length;
-    const toggle = button("all lines", "Show the whole listing, or what differs and the lines around it", () => {
-      this.whole = !this.whole;
-      redraw();
-    }, "quiet toggle");
+    const toggle = button(
+      "all lines",
+      "Show the whole listing, or what differs and the lines around it",
+      () => {
+        this.whole = !this.whole;
+        redraw();
+      },
+      "quiet toggle",
+    );
     toggle.setAttribute("aria-pressed", String(this.whole || !comparable));
     toggle.disabled = !comparable;
-    const says = !comparable || base === null ? count(lines.length, "line") : `+${fresh} −${gone} against ${nameOf(base)}`;
-    const bar = h("div", { class: "bar" }, tabList("Listings", ...tabs), h("span", { class: "space" }), h("span", { class: "faint tuner-says", title: says }, says), toggle, edit);
+    const says =
+      !comparable || base === null ? count(lines.length, "line") : `+${fresh} −${gone} against ${nameOf(base)}`;
+    const bar = h(
+      "div",
+      { class: "bar" },
+      tabList("Listings", ...tabs),
+      h("span", { class: "space" }),
+      h("span", { class: "faint tuner-says", title: says }, says),
+      toggle,
+      edit,
+    );
     if (isEdited) {
       toggle.hidden = true;
       this.element.querySelector(".bar")?.remove();
       if (this.editor.element.parentElement !== this.element) replaceChildren(this.element, this.editor.element);
       this.element.prepend(bar);
-      this.editor.show(branch, this.language, lines.join("\n") + "\n");
+      this.editor.show(branch, this.language, `${lines.join("\n")}\n`);
       return;
     }
     const shown = this.whole || !comparable ? changes : around(changes);
-    const body = h("div", { class: "listing scroll", tabindex: 0, role: "group", "aria-label": languageName(this.language) });
-    if (comparable && fresh + gone === 0 && !this.whole) body.append(h("p", { class: "note" }, `The ${languageName(this.language)} is the same.`));
-    body.append(...shown.map((change) => (change === null ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯") : lineRow(change, this.language))));
+    const body = h("div", {
+      class: "listing scroll",
+      tabindex: 0,
+      role: "group",
+      "aria-label": languageName(this.language),
+    });
+    if (comparable && fresh + gone === 0 && !this.whole)
+      body.append(h("p", { class: "note" }, `The ${languageName(this.language)} is the same.`));
+    body.append(
+      ...shown.map((change) =>
+        change === null ? h("div", { class: "tuner-gap", "aria-hidden": "true" }, "⋯") : lineRow(change, this.language),
+      ),
+    );
     const scrolled = this.element.querySelector(".listing")?.scrollTop ?? 0;
     replaceChildren(this.element, bar, body);
     body.scrollTop = scrolled;
@@ -104,6 +138,14 @@ export function around(changes: LineChange[]): (LineChange | null)[] {
 const SIGNS = { same: " ", gone: "−", new: "+" };
 
 export function lineRow({ kind, text, a, b }: LineChange, language: string): HTMLElement {
-  const tokens = tokenize(language, text).map(([token, part]) => (token === "" ? h("span", {}, part) : h("span", { class: `t-${token}` }, part)));
-  return h("div", { class: `tuner-code-line ${kind}` }, h("span", { class: "tuner-number" }, String(b ?? a ?? "")), h("span", { class: "tuner-sign" }, SIGNS[kind]), h("code", {}, ...tokens));
+  const tokens = tokenize(language, text).map(([token, part]) =>
+    token === "" ? h("span", {}, part) : h("span", { class: `t-${token}` }, part),
+  );
+  return h(
+    "div",
+    { class: `tuner-code-line ${kind}` },
+    h("span", { class: "tuner-number" }, String(b ?? a ?? "")),
+    h("span", { class: "tuner-sign" }, SIGNS[kind]),
+    h("code", {}, ...tokens),
+  );
 }

@@ -16,7 +16,14 @@ export function nestTable(variant: KernelVariant, hovered: (axis: number | null)
     h("th", {}, "loop nest"),
     h("th", { class: "num", title: `What one step of the loop touches, in cache lines\n${sizes}` }, "a step touches"),
     h("th", { title: `The first cache that holds it\n${sizes}` }, "fits in"),
-    h("th", { title: "Operands of which every step of the loop touches the same: in a cache, or in registers, they are there already" }, "again each step"),
+    h(
+      "th",
+      {
+        title:
+          "Operands of which every step of the loop touches the same: in a cache, or in registers, they are there already",
+      },
+      "again each step",
+    ),
   );
   return h("table", { class: "tuner-nest", "aria-label": "Loop nest" }, h("thead", {}, head), h("tbody", {}, ...rows));
 }
@@ -42,14 +49,37 @@ function loopRow(line: NestLine, variant: KernelVariant, hovered: (axis: number 
       ` in ${String(line.size)} `,
       h("span", { class: `tuner-kind axis-${line.kind}` }, line.kind),
     ),
-    h("td", { class: "num", title: line.touches.map(touchWords).join("\n") || null }, line.bytes > 0 ? bytes(line.bytes) : "–"),
-    h("td", {}, h("span", { class: `tuner-cache level-${level}`, title: room === undefined ? null : `${bytes(line.bytes)} of ${bytes(room)}` }, line.cache)),
+    h(
+      "td",
+      { class: "num", title: line.touches.map(touchWords).join("\n") || null },
+      line.bytes > 0 ? bytes(line.bytes) : "–",
+    ),
+    h(
+      "td",
+      {},
+      h(
+        "span",
+        {
+          class: `tuner-cache level-${level}`,
+          title: room === undefined ? null : `${bytes(line.bytes)} of ${bytes(room)}`,
+        },
+        line.cache,
+      ),
+    ),
     h("td", { class: "tuner-again" }, again.map(({ name: one }) => one).join(", ") || "–"),
   );
 }
 
 function statementRow(line: NestLine): HTMLElement {
-  return h("tr", {}, h("td", { class: "tuner-line", colspan: 4, style: `--depth:${line.depth}` }, h("code", { title: line.text }, line.text)));
+  return h(
+    "tr",
+    {},
+    h(
+      "td",
+      { class: "tuner-line", colspan: 4, style: `--depth:${line.depth}` },
+      h("code", { title: line.text }, line.text),
+    ),
+  );
 }
 
 function touchWords({ name, bytes: size, again, stride }: Touch): string {

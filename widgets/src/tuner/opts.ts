@@ -19,7 +19,12 @@ export class OptButtons {
     const rows = axes.map((axis) => this.axisRow(kernel, variant, axis)).filter((row) => row !== null);
     const illegal = variant.offers.filter(({ obstacle }) => obstacle !== "");
     const refused = illegal.map((offer) => h("li", {}, h("b", {}, namesOf(offer, variant)), ` ${offer.obstacle}`));
-    const folded = h("details", { class: "tuner-illegal", open: this.unfolded }, h("summary", {}, `${illegal.length} not legal now, and why`), h("ul", {}, ...refused));
+    const folded = h(
+      "details",
+      { class: "tuner-illegal", open: this.unfolded },
+      h("summary", {}, `${illegal.length} not legal now, and why`),
+      h("ul", {}, ...refused),
+    );
     folded.addEventListener("toggle", () => (this.unfolded = folded.open));
     const focus = this.element.querySelector<HTMLElement>(":focus")?.dataset.opt;
     const none = rows.length === 0 ? h("p", { class: "note" }, "No opt is legal any more.") : null;
@@ -30,7 +35,8 @@ export class OptButtons {
 
   /** Lights the row of an axis. */
   light(axis: number | null): void {
-    for (const row of this.element.querySelectorAll<HTMLElement>("[data-axis]")) row.classList.toggle("lit", row.dataset.axis === String(axis));
+    for (const row of this.element.querySelectorAll<HTMLElement>("[data-axis]"))
+      row.classList.toggle("lit", row.dataset.axis === String(axis));
   }
 
   private axisRow(kernel: number, variant: KernelVariant, axis: number): HTMLElement | null {
@@ -40,12 +46,28 @@ export class OptButtons {
     const line = variant.nest.find((one) => one.axis === axis);
     const name = line === undefined ? `axis ${axis}` : (/^for (\w+)/.exec(line.text)?.[1] ?? `axis ${axis}`);
     const groups = kinds.map((op) => {
-      const amounts = offers.filter((offer) => offer.op === op).flatMap((offer) => offer.amounts.map((amount) => ({ amount, offer })));
+      const amounts = offers
+        .filter((offer) => offer.op === op)
+        .flatMap((offer) => offer.amounts.map((amount) => ({ amount, offer })));
       amounts.sort((a, b) => a.amount - b.amount);
-      return h("span", { class: "tuner-group", role: "group", "aria-label": `${op} of ${name}` }, ...amounts.map(({ amount, offer }, i) => this.button(kernel, variant, offer, amount, i === 0)));
+      return h(
+        "span",
+        { class: "tuner-group", role: "group", "aria-label": `${op} of ${name}` },
+        ...amounts.map(({ amount, offer }, i) => this.button(kernel, variant, offer, amount, i === 0)),
+      );
     });
-    const head = h("span", { class: `tuner-axis axis-${line?.kind ?? ""}` }, name, h("span", { class: "faint" }, line === undefined ? "" : ` ${String(line.size)} ${line.kind}`));
-    return h("div", { class: "tuner-axis-row", "data-axis": axis }, head, h("div", { class: "tuner-groups" }, ...groups));
+    const head = h(
+      "span",
+      { class: `tuner-axis axis-${line?.kind ?? ""}` },
+      name,
+      h("span", { class: "faint" }, line === undefined ? "" : ` ${String(line.size)} ${line.kind}`),
+    );
+    return h(
+      "div",
+      { class: "tuner-axis-row", "data-axis": axis },
+      head,
+      h("div", { class: "tuner-groups" }, ...groups),
+    );
   }
 
   private button(kernel: number, variant: KernelVariant, offer: OptOffer, amount: number, first: boolean): HTMLElement {
@@ -54,7 +76,11 @@ export class OptButtons {
     const can = recorded || (this.whatIf.send !== null && this.whatIf.working === null);
     const says = amount === 0 ? "" : NAMES_AXIS.has(offer.op) ? axisName(variant, amount) : String(amount);
     const law = this.whatIf.lawsOf(offer.op);
-    const why = can ? (offer.caution === "" ? "" : `\nMind: ${offer.caution}`) : "\nNot recorded here: a notebook can try it";
+    const why = can
+      ? offer.caution === ""
+        ? ""
+        : `\nMind: ${offer.caution}`
+      : "\nNot recorded here: a notebook can try it";
     const show = (): void => this.explain(offer.op, offer.caution);
     return h(
       "button",
@@ -78,10 +104,26 @@ export class OptButtons {
   /** The law of a kind of opt, in words and as a loop nest before and after. */
   private explain(op: string | null, caution = ""): void {
     const laws = op === null ? [] : this.whatIf.lawsOf(op);
-    const shown = laws.map((law) => h("div", {}, h("p", {}, h("b", {}, law.name), ` ${law.words}`), h("div", { class: "tuner-before" }, h("pre", {}, law.before), h("span", {}, "→"), h("pre", {}, law.after))));
+    const shown = laws.map((law) =>
+      h(
+        "div",
+        {},
+        h("p", {}, h("b", {}, law.name), ` ${law.words}`),
+        h("div", { class: "tuner-before" }, h("pre", {}, law.before), h("span", {}, "→"), h("pre", {}, law.after)),
+      ),
+    );
     const mind = caution === "" ? null : h("p", { class: "tuner-caution" }, `Mind: ${caution}.`);
     this.law.replaceChildren(...shown, ...(mind === null ? [] : [mind]));
-    if (op === null) this.law.append(h("p", { class: "faint" }, this.whatIf.send === null ? "A page walks what was recorded (blue); a notebook tries the others. Point at an opt to read its law." : "Point at an opt to read its law."));
+    if (op === null)
+      this.law.append(
+        h(
+          "p",
+          { class: "faint" },
+          this.whatIf.send === null
+            ? "A page walks what was recorded (blue); a notebook tries the others. Point at an opt to read its law."
+            : "Point at an opt to read its law.",
+        ),
+      );
   }
 }
 

@@ -98,14 +98,18 @@ export class TreeList {
     const choose = (): void => this.whatIf.go(branch);
     const words = this.nameBelow(branch);
     const labels = branch.labels.filter((label) => label !== words);
-    const compare = button("⇄", compared ? "Compare with the branch before instead" : "Compare line by line with this one", () =>
-      this.whatIf.compareWith(kernel, compared && this.whatIf.hasOwnBase(kernel) ? null : branch),
+    const compare = button(
+      "⇄",
+      compared ? "Compare with the branch before instead" : "Compare line by line with this one",
+      () => this.whatIf.compareWith(kernel, compared && this.whatIf.hasOwnBase(kernel) ? null : branch),
     );
     compare.setAttribute("aria-pressed", String(compared));
     compare.className = "quiet tuner-compare";
     compare.addEventListener("click", (event) => event.stopPropagation()); // the row itself goes there
     const heat = time === null ? null : `--heat:${Math.round(scale.heat(time) * 100)}%`;
-    const hint = [words, ...(variant?.opts ?? []).map((opt) => optMeaning(opt) || opt), branch.reason].filter(Boolean).join("\n");
+    const hint = [words, ...(variant?.opts ?? []).map((opt) => optMeaning(opt) || opt), branch.reason]
+      .filter(Boolean)
+      .join("\n");
     return h(
       "div",
       {
@@ -126,7 +130,13 @@ export class TreeList {
       h("span", { class: "space" }),
       failed ? h("span", { class: "tuner-reason" }, branch.reason) : null,
       failed ? null : h("span", { class: "tuner-time num" }, timeText(variant, time, scale.counted)),
-      failed || time === null || isWhole(branch) ? null : h("span", { class: "faint", title: "the best run of a search; what is opened is timed anew, and shows its median" }, "best"),
+      failed || time === null || isWhole(branch)
+        ? null
+        : h(
+            "span",
+            { class: "faint", title: "the best run of a search; what is opened is timed anew, and shows its median" },
+            "best",
+          ),
       failed || !isWhole(branch) || active ? null : compare,
     );
   }
@@ -173,6 +183,7 @@ export function uopsText(uops: number): string {
 }
 
 function sorted(branches: Branch[], scale: Scale): Branch[] {
-  const time = (branch: Branch): number => (branch.status === "failed" ? Infinity : (scale.of(branch) ?? Number.MAX_VALUE));
+  const time = (branch: Branch): number =>
+    branch.status === "failed" ? Infinity : (scale.of(branch) ?? Number.MAX_VALUE);
   return [...branches].sort((a, b) => time(a) - time(b) || a.id - b.id);
 }

@@ -24,7 +24,10 @@ export class BiographyView implements View {
     if (cursor.panel !== "biography") return;
     const [id] = selected;
     if (id === undefined) {
-      replaceChildren(this.element, h("p", { class: "empty" }, "Select a node or a line, then press B: the firings that led to it, in order."));
+      replaceChildren(
+        this.element,
+        h("p", { class: "empty" }, "Select a node or a line, then press B: the firings that led to it, in order."),
+      );
       return;
     }
     const nodes = [...selected];
@@ -39,20 +42,34 @@ export class BiographyView implements View {
     firings.sort((a, b) => a.stage.id - b.stage.id || a.step - b.step);
     const what = nodes.length === 1 ? nodeText(index.node(id)) : count(nodes.length, "node");
     const frame = index.frameOf(id, cursor.kernel);
-    const origin = frame === null ? "" : ` ${nodes.length === 1 ? "It" : "The first"} began at ${index.trace.sources[frame.source]?.name ?? "?"}:${frame.line}.`;
-    const callsOf = (node: number): string => (nodes.length === 1 ? index.callsOf(node, cursor.kernel).join(" → ") : callName(index.callsOf(node, cursor.kernel)[0] ?? ""));
+    const origin =
+      frame === null
+        ? ""
+        : ` ${nodes.length === 1 ? "It" : "The first"} began at ${index.trace.sources[frame.source]?.name ?? "?"}:${frame.line}.`;
+    const callsOf = (node: number): string =>
+      nodes.length === 1
+        ? index.callsOf(node, cursor.kernel).join(" → ")
+        : callName(index.callsOf(node, cursor.kernel)[0] ?? "");
     const made = [...new Set(nodes.map(callsOf))].filter((calls) => calls !== "");
-    const by = made.length > 0 ? ` Made by ${made.slice(0, MOST_CALLS).join(", ")}${made.length > MOST_CALLS ? " and others" : ""}.` : "";
+    const by =
+      made.length > 0
+        ? ` Made by ${made.slice(0, MOST_CALLS).join(", ")}${made.length > MOST_CALLS ? " and others" : ""}.`
+        : "";
     const led = `: ${firings.length === 0 ? "no rewrite" : count(firings.length, "firing")} led here.${origin}${by}`;
     const head = h("p", { class: "note" }, h("b", {}, truncate(what, 80)), led);
     const rows = firings.map(({ stage, step, firing }) => {
       const { name } = firing.rule === null ? index.trace.transforms[stage.transform!] : index.trace.rules[firing.rule];
       const here = stage.id === cursor.stage && step === cursor.step;
-      const go = (): void => this.store.go({ stage: stage.id, step, kernel: stage.kernel ?? cursor.kernel, graph: "uops" });
+      const go = (): void =>
+        this.store.go({ stage: stage.id, step, kernel: stage.kernel ?? cursor.kernel, graph: "uops" });
       return h(
         "button",
         { type: "button", class: "event", "aria-current": here ? "step" : null, onclick: go },
-        h("span", { class: "faint" }, firing.rule === null ? "transform" : `${stage.name} · ${firingsUpTo(stage, step)}`),
+        h(
+          "span",
+          { class: "faint" },
+          firing.rule === null ? "transform" : `${stage.name} · ${firingsUpTo(stage, step)}`,
+        ),
         h("b", {}, name),
         h("span", { class: "gone" }, truncate(nodeText(index.node(firing.before)), 60)),
         h("span", { class: "faint" }, "→"),

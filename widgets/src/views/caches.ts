@@ -1,7 +1,7 @@
 // The memory microscope: which level of the caches answers each touch of memory, by a model; a kernel with any opts beside
 // itself with others, aligned buffer by buffer, loop by loop and line by line.
 
-import { count, grouped } from "../format";
+import { bytes, count, grouped } from "../format";
 import type { Ask } from "../asking";
 import { h, replaceChildren, s } from "../dom";
 import { parameterName } from "../kernels";
@@ -25,7 +25,7 @@ interface Model {
   tile: { counters: [string, number][]; buffers: [string, number[], number][] } | null;
 }
 
-/** `caches_data` in tinyexplore/explore/byhand/answers.py; what is beside what: of a buffer, a loop or a line, its name. */
+/** `caches_data` in tinyexplore/explore/analysis/byhand/answers.py; what is beside what: of a buffer, a loop or a line, its name. */
 export interface CachesData {
   after: Model;
   before: Model | null;
@@ -73,7 +73,10 @@ export class CachesView implements View {
   /** In a page: what was asked before. */
   private showKept(kernel: number): void {
     const kept = this.store.caches[String(kernel)];
-    const asks = ["This kernel's caches were not asked for before the page was made. In a notebook this panel does, and so does ", h("code", {}, `view.caches(${kernel})`)];
+    const asks = [
+      "This kernel's caches were not asked for before the page was made. In a notebook this panel does, and so does ",
+      h("code", {}, `view.kernels[${kernel}].caches()`),
+    ];
     if (kept === undefined) replaceChildren(this.element, h("p", { class: "note" }, ...asks));
     else if (kernel !== this.kernel) this.show(kept);
     this.kernel = kept === undefined ? null : kernel;
@@ -99,10 +102,14 @@ export class CachesView implements View {
     const { kernel } = this;
     const { before, after } = this.sides;
     const asked = JSON.stringify(this.sides);
-    if (this.element.querySelector(".sides") === null) replaceChildren(this.element, h("p", { class: "note", role: "status" }, "sending every load and store through the caches …"));
+    if (this.element.querySelector(".sides") === null)
+      replaceChildren(
+        this.element,
+        h("p", { class: "note", role: "status" }, "sending every load and store through the caches …"),
+      );
     this.element.setAttribute("aria-busy", "true");
     try {
-      const found = (await ask({ ask: "caches", kernel, before, after })) as CachesData;
+      const found = (await ask({ ask: "caches", kernel: kernel ?? 0, before, after })) as CachesData;
       if (kernel === this.kernel && asked === JSON.stringify(this.sides)) this.show(found);
     } catch (error) {
       if (kernel !== this.kernel) return;
@@ -116,17 +123,35 @@ export class CachesView implements View {
 
   /** What to compare with what: every branch of the tuner, or opts that are typed. */
   private choices(): HTMLElement {
-    const known: [string, Opts][] = [["no opts", []], ["as captured", null]];
+    const known: [string, Opts][] = [
+      ["no opts", []],
+      ["as captured", null],
+    ];
     for (const branch of whatIfOf(this.store.index).of(this.kernel ?? 0)) {
-      if (branch.status !== "done" || branch.kernels.length === 0 || known.some(([, opts]) => key(opts) === key(branch.kernels[0].opts))) continue;
+      if (
+        branch.status !== "done" ||
+        branch.kernels.length === 0 ||
+        known.some(([, opts]) => key(opts) === key(branch.kernels[0].opts))
+      )
+        continue;
       known.push([nameOf(branch), branch.kernels[0].opts]);
     }
     const side = (name: "before" | "after"): HTMLElement => {
       const chosen = this.sides[name];
-      const all = known.some(([, opts]) => key(opts) === key(chosen)) ? known : [...known, [chosen!.join(" "), chosen] as [string, Opts]];
-      const options = all.map(([text, opts]) => h("option", { value: key(opts), selected: key(opts) === key(chosen) }, text));
-      const change = (event: Event): void => this.choose(name, JSON.parse((event.target as HTMLSelectElement).value) as Opts);
-      return h("label", {}, `${name} `, h("select", { "aria-label": `Opts ${name}`, "data-focus": name, onchange: change }, ...options));
+      const all = known.some(([, opts]) => key(opts) === key(chosen))
+        ? known
+        : [...known, [chosen!.join(" "), chosen] as [string, Opts]];
+      const options = all.map(([text, opts]) =>
+        h("option", { value: key(opts), selected: key(opts) === key(chosen) }, text),
+      );
+      const change = (event: Event): void =>
+        this.choose(name, JSON.parse((event.target as HTMLSelectElement).value) as Opts);
+      return h(
+        "label",
+        {},
+        `${name} `,
+        h("select", { "aria-label": `Opts ${name}`, "data-focus": name, onchange: change }, ...options),
+      );
     };
     const typed = h("input", {
       type: "text",
@@ -150,19 +175,36 @@ export class CachesView implements View {
   }
 
   private show(found: CachesData): void {
-    const { after, before, rows } = withNames(found, (name) => parameterName(this.store.index.trace, this.store.cursor.kernel ?? 0, name));
-    const focus = this.element.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset.focus : undefined;
-    const said = after.caches.map(([name, nbytes, ways]) => `${name} ${nbytes >> 10} KiB, ${count(ways, "way")}`).join(" · ");
-    const legend = after.levels.map((level, i) => h("span", { class: "key" }, h("span", { class: `swatch level${colour(i, after.levels)}` }), level));
+    const { after, before, rows } = withNames(found, (name) =>
+      parameterName(this.store.index.trace, this.store.cursor.kernel ?? 0, name),
+    );
+    const focus = this.element.contains(document.activeElement)
+      ? (document.activeElement as HTMLElement).dataset.focus
+      : undefined;
+    const said = after.caches
+      .map(([name, nbytes, ways]) => `${name} ${nbytes >> 10} KiB, ${count(ways, "way")}`)
+      .join(" · ");
+    const legend = after.levels.map((level, i) =>
+      h("span", { class: "key" }, h("span", { class: `swatch level${colour(i, after.levels)}` }), level),
+    );
     replaceChildren(
       this.element,
       this.store.ask === null ? null : this.choices(),
-      h("p", { class: "note" }, "Who answers each touch of a cache line: ", ...legend, h("span", { class: "faint" }, ` · ${said} · a model: least recently used goes, nothing is prefetched`)),
+      h(
+        "p",
+        { class: "note" },
+        "Who answers each touch of a cache line: ",
+        ...legend,
+        h("span", { class: "faint" }, ` · ${said} · a model: least recently used goes, nothing is prefetched`),
+      ),
+      headline(before, after),
       before === null ? h("div", { class: "sides" }, side("These opts alone", after)) : pairs(before, after, rows),
       h("h6", {}, "reuse: touches by how many other lines were touched since that line was touched before"),
       histogram(before, after),
       before === null ? null : h("div", { class: "sides" }, tiles("before", before), tiles("after", after)),
-      before === null ? null : h("div", { class: "sides pairs lines" }, ...group("line", "by line of the source", rows, after.levels)),
+      before === null
+        ? null
+        : h("div", { class: "sides pairs lines" }, ...group("line", "by line of the source", rows, after.levels)),
     );
     if (focus !== undefined) this.element.querySelector<HTMLElement>(`[data-focus="${focus}"]`)?.focus();
   }
@@ -171,8 +213,17 @@ export class CachesView implements View {
 /** The same, its buffers called as `called` has them. */
 function withNames(found: CachesData, called: (name: string) => string): CachesData {
   const model = <M extends Model | null>(side: M): M =>
-    side === null || side.tile === null ? side : { ...side, tile: { ...side.tile, buffers: side.tile.buffers.map(([name, ...lines]) => [called(name), ...lines]) } };
-  const rows = found.rows.map(([of, name, ...counts]): CachesData["rows"][number] => [of, of === "buffer" ? called(name) : name, ...counts]);
+    side === null || side.tile === null
+      ? side
+      : {
+          ...side,
+          tile: { ...side.tile, buffers: side.tile.buffers.map(([name, ...lines]) => [called(name), ...lines]) },
+        };
+  const rows = found.rows.map(([of, name, ...counts]): CachesData["rows"][number] => [
+    of,
+    of === "buffer" ? called(name) : name,
+    ...counts,
+  ]);
   return { after: model(found.after), before: model(found.before), rows };
 }
 
@@ -184,10 +235,18 @@ function key(opts: Opts): string {
 
 function pairs(before: Model, after: Model, rows: CachesData["rows"]): HTMLElement {
   const { levels } = after;
-  const head = (title: string, { name, opts }: Model): HTMLElement => h("h5", {}, title, h("span", { class: "faint" }, ` · ${name} · ${opts.join(" ") || "no opts"}`));
+  const head = (title: string, { name, opts }: Model): HTMLElement =>
+    h("h5", {}, title, h("span", { class: "faint" }, ` · ${name} · ${opts.join(" ") || "no opts"}`));
   const most = Math.max(1, sum(before.total), sum(after.total));
-  const parts: HTMLElement[] = [head("Before", before), head("After", after), ...pair("all", "every touch", before.total, after.total, levels, most)];
-  const titles: [string, string][] = [["buffer", "by buffer"], ["loop", "by loop"]];
+  const parts: HTMLElement[] = [
+    head("Before", before),
+    head("After", after),
+    ...pair("all", "every touch", before.total, after.total, levels, most),
+  ];
+  const titles: [string, string][] = [
+    ["buffer", "by buffer"],
+    ["loop", "by loop"],
+  ];
   parts.push(...titles.flatMap(([of, title]) => group(of, title, rows, levels)));
   return h("div", { class: "sides pairs" }, ...parts);
 }
@@ -196,15 +255,52 @@ function pairs(before: Model, after: Model, rows: CachesData["rows"]): HTMLEleme
 function group(of: string, title: string, rows: CachesData["rows"], levels: string[]): HTMLElement[] {
   const here = rows.filter(([kind]) => kind === of);
   if (here.length === 0) return [];
-  const largest = Math.max(1, ...here.flatMap(([, , one, other]) => [one, other]).map((counts) => (counts === null ? 0 : sum(counts))));
-  const lines = here.flatMap(([, name, one, other]) => pair(name, of === "line" ? name : `${of} ${name}`, one, other, levels, largest));
+  const largest = Math.max(
+    1,
+    ...here.flatMap(([, , one, other]) => [one, other]).map((counts) => (counts === null ? 0 : sum(counts))),
+  );
+  const lines = here.flatMap(([, name, one, other]) =>
+    pair(name, of === "line" ? name : `${of} ${name}`, one, other, levels, largest),
+  );
   return [h("h6", { class: "wide" }, title), ...lines];
 }
 
-function pair(name: string, title: string, before: Counts | null, after: Counts | null, levels: string[], most: number): HTMLElement[] {
-  const none = (): HTMLElement => h("div", { class: "traffic none", title }, h("span", { class: "name" }, name), h("span", { class: "faint" }, "not here"));
+function pair(
+  name: string,
+  title: string,
+  before: Counts | null,
+  after: Counts | null,
+  levels: string[],
+  most: number,
+): HTMLElement[] {
+  const none = (): HTMLElement =>
+    h(
+      "div",
+      { class: "traffic none", title },
+      h("span", { class: "name" }, name),
+      h("span", { class: "faint" }, "not here"),
+    );
   const ratio = before === null || after === null ? "" : times(sum(before), sum(after));
-  return [before === null ? none() : row(name, title, before, levels, most), after === null ? none() : row(name, title, after, levels, most, ratio)];
+  return [
+    before === null ? none() : row(name, title, before, levels, most),
+    after === null ? none() : row(name, title, after, levels, most, ratio),
+  ];
+}
+
+/** What memory answers, in lines and bytes, and how that changed: a share of fewer touches may grow while this falls. */
+function headline(before: Model | null, after: Model): HTMLElement {
+  const line = after.caches[0]?.[3] ?? 64;
+  const told = ({ total }: Model): string =>
+    `${grouped(total.found.at(-1)!)} lines, ${bytes(total.found.at(-1)! * line)}`;
+  const change = before === null ? "" : times(before.total.found.at(-1)!, after.total.found.at(-1)!);
+  const words = before === null ? told(after) : `${told(before)} → ${told(after)}`;
+  return h(
+    "p",
+    { class: "headline" },
+    h("b", {}, "Read from memory: "),
+    words,
+    change === "" ? null : h("b", {}, ` ${change}`),
+  );
 }
 
 function times(was: number, now: number): string {
@@ -217,11 +313,14 @@ function histogram(before: Model | null, after: Model): HTMLElement {
   const { width, height, left, right, top, bottom } = HISTOGRAM;
   const sides = before === null ? [after] : [before, after];
   const last = after.total.reuse.length - 1;
-  const used = sides.map(({ total }) => total.reuse.slice(0, last).reduce((most, count, i) => (count > 0 ? i : most), 0));
+  const used = sides.map(({ total }) =>
+    total.reuse.slice(0, last).reduce((most, count, i) => (count > 0 ? i : most), 0),
+  );
   const groups = Math.max(...used, ...after.caches.map(([, nbytes, , line]) => groupOf(nbytes / line))) + 1;
   const each = (width - left - right) / (groups + 1.5);
   const most = Math.max(1, ...sides.flatMap(({ total }) => total.reuse));
-  const tall = (count: number): number => (count === 0 ? 0 : Math.max(1.5, (Math.log2(1 + count) / Math.log2(1 + most)) * (height - top - bottom)));
+  const tall = (count: number): number =>
+    count === 0 ? 0 : Math.max(1.5, (Math.log2(1 + count) / Math.log2(1 + most)) * (height - top - bottom));
   const x = (group: number): number => left + (group === last ? groups + 0.5 : group) * each;
   const bars = sides.flatMap(({ total }, k) =>
     total.reuse.flatMap((count, group) => {
@@ -229,19 +328,66 @@ function histogram(before: Model | null, after: Model): HTMLElement {
       const wide = (each - 3) / sides.length;
       const cls = before !== null && k === 0 ? "was" : "now";
       const text = `${group === last ? "for the first time" : `${distance(group)} lines between`}: ${grouped(count)} touches${before === null ? "" : k === 0 ? " before" : " after"}`;
-      return [s("rect", { class: cls, x: (x(group) + k * wide).toFixed(1), y: (height - bottom - tall(count)).toFixed(1), width: wide.toFixed(1), height: tall(count).toFixed(1) }, s("title", {}, text))];
+      return [
+        s(
+          "rect",
+          {
+            class: cls,
+            x: (x(group) + k * wide).toFixed(1),
+            y: (height - bottom - tall(count)).toFixed(1),
+            width: wide.toFixed(1),
+            height: tall(count).toFixed(1),
+          },
+          s("title", {}, text),
+        ),
+      ];
     }),
   );
   const marks = after.caches.flatMap(([name, nbytes, , line]) => {
     const at = x(groupOf(nbytes / line)) - 1.5;
-    return [s("path", { class: "holds", d: `M${at.toFixed(1)} ${top - 8}V${height - bottom}` }), s("text", { x: (at - 3).toFixed(1), y: top - 6, "text-anchor": "end" }, `fits in ${name}`)];
+    return [
+      s("path", { class: "holds", d: `M${at.toFixed(1)} ${top - 8}V${height - bottom}` }),
+      s("text", { x: (at - 3).toFixed(1), y: top - 6, "text-anchor": "end" }, `fits in ${name}`),
+    ];
   });
   const ticks = Array.from({ length: groups }, (_, i) => i).filter((i) => i % Math.ceil(groups / 9) === 0);
-  const labels = ticks.map((group) => s("text", { x: (x(group) + each / 2).toFixed(1), y: height - bottom + 12, "text-anchor": "middle" }, distance(group)));
-  labels.push(s("text", { x: (x(last) + each / 2).toFixed(1), y: height - bottom + 12, "text-anchor": "middle" }, "first"));
-  const words = s("text", { class: "unit", x: width - right, y: height - 4, "text-anchor": "end" }, "other lines in between; heights are logarithmic");
-  const legend = before === null ? [] : [s("rect", { class: "was", x: left, y: height - 11, width: 9, height: 9 }), s("text", { x: left + 13, y: height - 3 }, "before"), s("rect", { class: "now", x: left + 58, y: height - 11, width: 9, height: 9 }), s("text", { x: left + 71, y: height - 3 }, "after")];
-  return h("figure", { class: "reuse" }, s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Touches by reuse distance" }, ...bars, ...marks, ...labels, words, ...legend));
+  const labels = ticks.map((group) =>
+    s(
+      "text",
+      { x: (x(group) + each / 2).toFixed(1), y: height - bottom + 12, "text-anchor": "middle" },
+      distance(group),
+    ),
+  );
+  labels.push(
+    s("text", { x: (x(last) + each / 2).toFixed(1), y: height - bottom + 12, "text-anchor": "middle" }, "first"),
+  );
+  const words = s(
+    "text",
+    { class: "unit", x: width - right, y: height - 4, "text-anchor": "end" },
+    "other lines in between; heights are logarithmic",
+  );
+  const legend =
+    before === null
+      ? []
+      : [
+          s("rect", { class: "was", x: left, y: height - 11, width: 9, height: 9 }),
+          s("text", { x: left + 13, y: height - 3 }, "before"),
+          s("rect", { class: "now", x: left + 58, y: height - 11, width: 9, height: 9 }),
+          s("text", { x: left + 71, y: height - 3 }, "after"),
+        ];
+  return h(
+    "figure",
+    { class: "reuse" },
+    s(
+      "svg",
+      { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Touches by reuse distance" },
+      ...bars,
+      ...marks,
+      ...labels,
+      words,
+      ...legend,
+    ),
+  );
 }
 
 /** The group of a distance: 0, 1, 2-3, 4-7 … */
@@ -262,10 +408,17 @@ function side(title: string, model: Model): HTMLElement {
   return h(
     "section",
     {},
-    h("h5", {}, title, h("span", { class: "faint" }, ` · ${model.name}${model.opts.length === 0 ? "" : ` · ${model.opts.join(" ")}`}`)),
+    h(
+      "h5",
+      {},
+      title,
+      h("span", { class: "faint" }, ` · ${model.name}${model.opts.length === 0 ? "" : ` · ${model.opts.join(" ")}`}`),
+    ),
     row("all", "every touch", total, levels, Math.max(1, sum(total))),
     h("h6", {}, "by access"),
-    ...accesses.map((one) => row(one.text, `${one.stored ? "stores to" : "loads from"} ${one.buffer}`, one, levels, largest)),
+    ...accesses.map((one) =>
+      row(one.text, `${one.stored ? "stores to" : "loads from"} ${one.buffer}`, one, levels, largest),
+    ),
     h("h6", {}, "by loop"),
     ...loops.map(([name, counts]) => row(name, `inside ${name}`, counts, levels, Math.max(1, sum(total)))),
     tiles("", model),
@@ -282,8 +435,13 @@ function tiles(which: string, { tile }: Model): HTMLElement {
 function row(name: string, title: string, counts: Counts, levels: string[], most: number, more = ""): HTMLElement {
   const all = sum(counts);
   const shares = counts.found.map((count, i) => ({ count, level: levels[i], i })).filter(({ count }) => count > 0);
-  const words = shares.map(({ count, level }) => `${level} ${((100 * count) / all).toFixed(1)} %`).join(", ");
-  const bars = shares.map(({ count, i }) => h("span", { class: `level${colour(i, levels)}`, style: `width:${(100 * count) / most}%` }));
+  const words = shares
+    .toReversed()
+    .map(({ count, level }) => `${level} ${grouped(count)} (${((100 * count) / all).toFixed(1)} %)`)
+    .join(", ");
+  const bars = shares.map(({ count, i }) =>
+    h("span", { class: `level${colour(i, levels)}`, style: `width:${(100 * count) / most}%` }),
+  );
   return h(
     "div",
     { class: "traffic", title },
@@ -298,10 +456,17 @@ function row(name: string, title: string, counts: Counts, levels: string[], most
 function strip(name: string, lines: number[], of: number): HTMLElement {
   const each = Math.max(1, Math.ceil(of / MOST_CELLS));
   const touched = new Set(lines.map((line) => Math.floor(line / each)));
-  const cells = Array.from({ length: Math.ceil(of / each) }, (_, i) => h("span", { class: touched.has(i) ? "unit on" : "unit" }));
+  const cells = Array.from({ length: Math.ceil(of / each) }, (_, i) =>
+    h("span", { class: touched.has(i) ? "unit on" : "unit" }),
+  );
   const scale = each === 1 ? "" : ` · a cell is ${each} lines`;
   const text = `${name}: ${grouped(lines.length)} of ${grouped(of)} lines${scale}`;
-  return h("figure", { class: "strip" }, h("figcaption", {}, text), h("div", { class: "units", role: "img", "aria-label": text }, ...cells));
+  return h(
+    "figure",
+    { class: "strip" },
+    h("figcaption", {}, text),
+    h("div", { class: "units", role: "img", "aria-label": text }, ...cells),
+  );
 }
 
 function sum({ found }: Counts): number {

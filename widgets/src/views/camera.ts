@@ -99,12 +99,20 @@ export class Camera {
     const { width, height } = this.size;
     const [left, top] = [this.bounds.left * LEGIBLE, this.bounds.top * LEGIBLE];
     const [wide, high] = [this.bounds.width * LEGIBLE, this.bounds.height * LEGIBLE];
-    const [x0, y0, x1, y1] = (focus ?? [this.bounds.left + this.bounds.width / 2, this.bounds.top, 0, 0]).map((at) => at * LEGIBLE);
+    const [x0, y0, x1, y1] = (focus ?? [this.bounds.left + this.bounds.width / 2, this.bounds.top, 0, 0]).map(
+      (at) => at * LEGIBLE,
+    );
     const first = boxes.filter(([, boxTop]) => (boxTop - this.bounds.top) * LEGIBLE < height - 2 * MARGIN);
     const middle = middleOfMost(first, (width - 2 * MARGIN) / LEGIBLE);
     const atX = focus !== null ? (x0 + x1) / 2 : middle === null ? x0 : middle * LEGIBLE;
-    const x = wide > width - 2 * MARGIN ? clamp(width / 2 - atX, width - MARGIN - left - wide, MARGIN - left) : width / 2 - left - wide / 2;
-    const y = focus === null || high <= height - 2 * MARGIN ? MARGIN - top : clamp(height / 2 - (y0 + y1) / 2, height - 28 - top - high, MARGIN - top);
+    const x =
+      wide > width - 2 * MARGIN
+        ? clamp(width / 2 - atX, width - MARGIN - left - wide, MARGIN - left)
+        : width / 2 - left - wide / 2;
+    const y =
+      focus === null || high <= height - 2 * MARGIN
+        ? MARGIN - top
+        : clamp(height / 2 - (y0 + y1) / 2, height - 28 - top - high, MARGIN - top);
     this.moveTo(x, y, LEGIBLE);
   }
 

@@ -9,22 +9,47 @@ const MOST_OPTIONS = 8;
 
 /** A row for each decision of a stage; those that proposed something open the eye first. */
 export function choiceRows(stage: Stage): Element[] {
-  return stage.choices.map((choice) => row(choice, choice.opts.map((place) => stage.opts[place])));
+  return stage.choices.map((choice) =>
+    row(
+      choice,
+      choice.opts.map((place) => stage.opts[place]),
+    ),
+  );
 }
 
 function row(choice: Choice, opts: OptStep[]): Element {
-  const said = choice.settled_by !== "" ? `not asked: ${choice.settled_by} had answered its question` : opts.length === 0 ? "nothing" : "";
+  const said =
+    choice.settled_by !== ""
+      ? `not asked: ${choice.settled_by} had answered its question`
+      : opts.length === 0
+        ? "nothing"
+        : "";
   return h(
     "details",
     { class: `tried ${opts.length > 0 ? "fires" : "stopped"}` },
-    h("summary", {}, h("b", {}, choice.name), ...opts.map((opt) => h("span", { class: opt.applied ? "come" : "gone" }, opt.opt)), h("span", { class: "faint" }, said)),
+    h(
+      "summary",
+      {},
+      h("b", {}, choice.name),
+      ...opts.map((opt) => h("span", { class: opt.applied ? "come" : "gone" }, opt.opt)),
+      h("span", { class: "faint" }, said),
+    ),
     h(
       "div",
       { class: "more" },
-      ...opts.map(({ opt, applied, reason }) => h("p", {}, h("code", { class: applied ? "come" : "gone" }, opt), `${applied ? "" : " is not legal"}: ${reason}`)),
+      ...opts.map(({ opt, applied, reason }) =>
+        h(
+          "p",
+          {},
+          h("code", { class: applied ? "come" : "gone" }, opt),
+          `${applied ? "" : " is not legal"}: ${reason}`,
+        ),
+      ),
       ...choice.weighed.map(options),
       choice.compared.length === 0 ? null : comparisons(choice),
-      ...paragraphs(choice.law).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", { class: "faint" }, text))),
+      ...paragraphs(choice.law).map(({ text, formula }) =>
+        formula ? h("div", { class: "law" }, text) : h("p", { class: "faint" }, text),
+      ),
     ),
   );
 }
@@ -33,11 +58,22 @@ function row(choice: Choice, opts: OptStep[]): Element {
 function options({ what, options: all, chosen, least }: Weighed): Element {
   const sorted = [...all].sort(([, a], [, b]) => (least ? a - b : b - a));
   const shown = sorted.slice(0, MOST_OPTIONS);
-  const kept = shown.some(([name]) => name === chosen) ? shown : [...shown, ...sorted.filter(([name]) => name === chosen)];
+  const kept = shown.some(([name]) => name === chosen)
+    ? shown
+    : [...shown, ...sorted.filter(([name]) => name === chosen)];
   const cells = kept.flatMap(([name, score]) => {
     const mark = name === chosen ? "come" : null;
-    return [h("dt", { class: mark }, name), h("dd", { class: mark }, `${Number(score.toPrecision(4))}${name === chosen ? " · chosen" : ""}`)];
+    return [
+      h("dt", { class: mark }, name),
+      h("dd", { class: mark }, `${Number(score.toPrecision(4))}${name === chosen ? " · chosen" : ""}`),
+    ];
   });
   const more = all.length - kept.length;
-  return h("div", {}, h("p", {}, `${what}:`), h("dl", { class: "values" }, ...cells), more > 0 ? h("p", { class: "faint" }, `and ${more} more`) : null);
+  return h(
+    "div",
+    {},
+    h("p", {}, `${what}:`),
+    h("dl", { class: "values" }, ...cells),
+    more > 0 ? h("p", { class: "faint" }, `and ${more} more`) : null,
+  );
 }

@@ -24,10 +24,29 @@ interface Listing {
 const MACHINE_CODE = ["asm", "ptx", "amdgcn"];
 const PANES: Record<string, { label: string; wanted: string[] }> = {
   a: { label: "Python and UOps", wanted: ["source", "uops"] },
-  b: { label: "Source for the compiler", wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "hip", "opencl", "metal", "wgsl"] },
+  b: {
+    label: "Source for the compiler",
+    wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "hip", "opencl", "metal", "wgsl"],
+  },
   c: { label: "Machine code", wanted: [...MACHINE_CODE, "llvm-opt", "llvm", "python", "c", "uops"] },
   // in a narrow explorer the only one
-  all: { label: "Code", wanted: ["source", "uops", "c", "llvm", "llvm-opt", ...MACHINE_CODE, "python", "cuda", "hip", "opencl", "metal", "wgsl"] },
+  all: {
+    label: "Code",
+    wanted: [
+      "source",
+      "uops",
+      "c",
+      "llvm",
+      "llvm-opt",
+      ...MACHINE_CODE,
+      "python",
+      "cuda",
+      "hip",
+      "opencl",
+      "metal",
+      "wgsl",
+    ],
+  },
 };
 
 /** The pane that a listing of that language stands in. */
@@ -50,7 +69,17 @@ export class CodeView implements View {
     private readonly only = "",
   ) {
     const keys = Object.keys(PANES);
-    this.panes = Object.fromEntries(keys.map((key) => [key, new CodePane(key, store, () => this.bands, () => this.cycle())]));
+    this.panes = Object.fromEntries(
+      keys.map((key) => [
+        key,
+        new CodePane(
+          key,
+          store,
+          () => this.bands,
+          () => this.cycle(),
+        ),
+      ]),
+    );
     this.arrange();
     this.sizes.observe(this.element);
   }
@@ -68,7 +97,8 @@ export class CodeView implements View {
     const wanted = this.only === "" ? fitting : [this.panes[this.only]];
     if (wanted.length === this.shown.length) return;
     this.shown = wanted;
-    const column = (...panes: CodePane[]): HTMLElement => h("div", { class: "column" }, ...panes.map((pane) => pane.element));
+    const column = (...panes: CodePane[]): HTMLElement =>
+      h("div", { class: "column" }, ...panes.map((pane) => pane.element));
     replaceChildren(this.element, ...(wanted.length === 1 ? [column(...wanted)] : [column(a, b), column(c)]));
     for (const pane of wanted) pane.draw();
   }
@@ -163,7 +193,9 @@ class CodePane {
     const rank = (key: string): number => wanted.indexOf(key.startsWith("source") ? "source" : key);
     const known = (key: string): boolean => Object.values(PANES).some(({ wanted: w }) => w.includes(key));
     return [...sources, ...all]
-      .filter(({ key }) => rank(key) >= 0 || (["b", "all"].includes(this.key) && !key.startsWith("source") && !known(key)))
+      .filter(
+        ({ key }) => rank(key) >= 0 || (["b", "all"].includes(this.key) && !key.startsWith("source") && !known(key)),
+      )
       .sort((x, y) => rank(x.key) - rank(y.key));
   }
 
@@ -244,8 +276,19 @@ class CodePane {
     this.parts = [];
     listing.lines.forEach(({ words, nodes, first, parts }, i) => {
       const text = parts.length > 0 ? parts.map((piece) => this.part(piece)) : [words];
-      const classes = ["line", bandOf(index, cursor.kernel, this.bands(), listing.language, nodes), nodes.length > 0 ? "linked" : ""].filter(Boolean).join(" ");
-      const row = h("div", { class: classes, "data-line": i }, h("u", { "aria-hidden": "true" }, first), h("code", {}, ...text));
+      const classes = [
+        "line",
+        bandOf(index, cursor.kernel, this.bands(), listing.language, nodes),
+        nodes.length > 0 ? "linked" : "",
+      ]
+        .filter(Boolean)
+        .join(" ");
+      const row = h(
+        "div",
+        { class: classes, "data-line": i },
+        h("u", { "aria-hidden": "true" }, first),
+        h("code", {}, ...text),
+      );
       if (i % CHUNK === 0) chunks.push(h("div", { class: "chunk" }));
       chunks[chunks.length - 1].append(row);
       this.rows.push(row);
@@ -271,7 +314,8 @@ class CodePane {
 
   /** A piece of the user's Python; one of a part that built something can be chosen by itself, and has its kernel's colour. */
   private part({ token: [kind, text], frames }: Piece): HTMLElement | string {
-    const shown = kind === "" && frames.length === 0 ? text : h("span", { class: kind === "" ? null : `t-${kind}` }, text);
+    const shown =
+      kind === "" && frames.length === 0 ? text : h("span", { class: kind === "" ? null : `t-${kind}` }, text);
     if (typeof shown === "string" || frames.length === 0) return shown;
     const kernel = kernelOfFrame(this.store.index, frames[0]);
     shown.classList.add("piece", ...(kernel === null ? [] : kernelClass(kernel).split(" ")));
@@ -288,17 +332,27 @@ class CodePane {
       if (part === "") return [];
       const says = i % 2 === 0 ? "" : index.argumentText(this.kernel, Number(part.slice(4)));
       if (says === "") return [kind === "" ? part : h("span", { class: `t-${kind}` }, part)];
-      return [h("span", { class: `argument${kind === "" ? "" : ` t-${kind}`}`, title: `${part}: ${says}`, "data-name": says }, part)];
+      return [
+        h(
+          "span",
+          { class: `argument${kind === "" ? "" : ` t-${kind}`}`, title: `${part}: ${says}`, "data-name": says },
+          part,
+        ),
+      ];
     });
   }
 
   private mark(): void {
     const { selected, related, hovered, hoverRelated } = this.store;
     const { index } = this.store;
-    const [chosen, origins, pointed] = this.parts.length === 0 ? [] : [selected, related, hovered].map((nodes) => framesOf(index, nodes));
+    const [chosen, origins, pointed] =
+      this.parts.length === 0 ? [] : [selected, related, hovered].map((nodes) => framesOf(index, nodes));
     for (const { element, frames } of this.parts) {
       element.classList.toggle("at", chosen.has(frames[0]));
-      element.classList.toggle("in", frames.some((frame) => chosen.has(frame)));
+      element.classList.toggle(
+        "in",
+        frames.some((frame) => chosen.has(frame)),
+      );
       element.classList.toggle("from", chosen.size === 0 && origins.has(frames[0]));
       element.classList.toggle("hov", pointed.has(frames[0]));
     }
@@ -315,7 +369,9 @@ class CodePane {
   private reveal(): void {
     if (this.store.selected.size === 0 && this.lastScrolledFor === null) {
       const first = this.firstLine();
-      if (first) this.body.scrollTop += first.getBoundingClientRect().top - this.body.getBoundingClientRect().top - first.offsetHeight; // a line above it, whole
+      if (first)
+        this.body.scrollTop +=
+          first.getBoundingClientRect().top - this.body.getBoundingClientRect().top - first.offsetHeight; // a line above it, whole
     }
     if (this.store.selected === this.lastScrolledFor || this.store.selected.size === 0) return;
     this.lastScrolledFor = this.store.selected;
@@ -329,7 +385,8 @@ class CodePane {
     };
     if (all.some(isSeen)) return;
     const line = Math.max(1, all[0].offsetHeight);
-    this.body.scrollTop += all[0].getBoundingClientRect().top - top - Math.round(this.body.clientHeight / 3 / line) * line;
+    this.body.scrollTop +=
+      all[0].getBoundingClientRect().top - top - Math.round(this.body.clientHeight / 3 / line) * line;
     this.body.scrollLeft = 0;
   }
 
@@ -379,10 +436,16 @@ class CodePane {
     event.stopPropagation();
     const { index, selected } = this.store;
     const stops = stopsOf(index, this.listing.lines);
-    const isHere = ({ nodes }: Stop): boolean => nodes.length === selected.size && nodes.every((id) => selected.has(id));
+    const isHere = ({ nodes }: Stop): boolean =>
+      nodes.length === selected.size && nodes.every((id) => selected.has(id));
     const caret = this.rows.findIndex((row) => row.classList.contains("caret"));
     let at = stops.findIndex((stop) => stop.line === caret && isHere(stop));
-    if (at < 0) at = Math.max(0, stops.findIndex(({ nodes }) => nodes.some((id) => selected.has(id)))) - (step > 0 ? 1 : 0);
+    if (at < 0)
+      at =
+        Math.max(
+          0,
+          stops.findIndex(({ nodes }) => nodes.some((id) => selected.has(id))),
+        ) - (step > 0 ? 1 : 0);
     const stop = stops[at + step];
     if (stop === undefined) return;
     this.selectLine(stop.line, stop.nodes);

@@ -17,6 +17,7 @@ export class DebuggerView implements View {
   private lane: number | null = null;
   private run: Ask | null = null;
   private busy = false;
+  private leavesField = false;
 
   constructor(private readonly store: Store) {
     this.element.addEventListener("keydown", (event) => this.onKey(event));
@@ -33,7 +34,10 @@ export class DebuggerView implements View {
     if (cursor.panel !== "debugger" || kernel === this.kernel) return;
     this.run = ask ?? this.recorded(kernel);
     if (this.run === null) {
-      this.say("Stepping takes Python. In a notebook this panel asks it; in a page, keep the first steps: ", `view.to_html(path, iterations=2000)`);
+      this.say(
+        "Stepping takes Python. In a notebook this panel asks it; in a page, keep the first steps: ",
+        `view.to_html(path, iterations=2000)`,
+      );
       return;
     }
     this.kernel = kernel;
@@ -46,7 +50,7 @@ export class DebuggerView implements View {
     const found = this.store.index.trace.recordings.find((one) => one.kernel === kernel);
     if (found === undefined) return null;
     const run = new RecordedRun(found);
-    return async (action) => run.answer(action);
+    return async (action) => run.answer({ ...action });
   }
 
   private say(text: string, code: string, ...more: HTMLElement[]): void {
@@ -57,12 +61,23 @@ export class DebuggerView implements View {
     if (this.run !== null && !this.busy) void this.request(this.run, action);
   }
 
+  /** Acts on what was typed or chosen in a field. The panel takes the focus once that is done: the arrow keys step then. */
+  private actFromField(action: Action): void {
+    this.leavesField = true;
+    this.act(action);
+  }
+
   private async request(ask: Ask, action: Action): Promise<void> {
     const { kernel } = this;
     this.busy = true;
     this.element.setAttribute("aria-busy", "true");
     try {
-      const state = (await ask({ ask: "debug", kernel, ...(this.lane === null ? {} : { lane: this.lane }), ...action })) as State;
+      const state = (await ask({
+        ask: "debug",
+        kernel: kernel ?? 0,
+        ...(this.lane === null ? {} : { lane: this.lane }),
+        ...action,
+      })) as State;
       if (kernel !== this.kernel) return;
       this.state = state;
       this.show(state);
@@ -70,6 +85,7 @@ export class DebuggerView implements View {
       if (kernel === this.kernel) this.refuse(error instanceof Error ? error.message : String(error));
     } finally {
       this.busy = false;
+      this.leavesField = false;
       this.element.removeAttribute("aria-busy");
     }
   }
@@ -81,12 +97,24 @@ export class DebuggerView implements View {
       this.element.querySelector(".steps")!.after(alert);
       return;
     }
-    const made = button("Step it on made-up numbers", "0, 1, 2 … in every buffer: they show which element goes where", () => this.act({ do: "made up" }));
+    const made = button(
+      "Step it on made-up numbers",
+      "0, 1, 2 … in every buffer: they show which element goes where",
+      () => this.act({ do: "made up" }),
+    );
     replaceChildren(this.element, alert, h("p", { class: "note" }, made));
   }
 
   private onKey(event: KeyboardEvent): void {
-    if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || event.altKey || event.ctrlKey || event.metaKey || this.state === null) return;
+    if (
+      event.target instanceof HTMLInputElement ||
+      event.target instanceof HTMLSelectElement ||
+      event.altKey ||
+      event.ctrlKey ||
+      event.metaKey ||
+      this.state === null
+    )
+      return;
     const actions: Record<string, Action> = {
       ArrowRight: { do: "step" },
       ArrowLeft: { do: "back" },
@@ -94,28 +122,42 @@ export class DebuggerView implements View {
       ArrowUp: { do: "back", count: 10 },
       Home: { do: "restart" },
       End: { do: "finish" },
+      Enter: { do: "run until", condition: this.condition },
     };
     const action = actions[event.key];
-    if (action === undefined) return;
+    const presses = event.key === "Enter" && event.target instanceof HTMLButtonElement;
+    if (action === undefined || presses) return;
     event.preventDefault();
     event.stopPropagation();
     this.act(action);
   }
 
   private show(state: State): void {
-    const focused = this.element.contains(document.activeElement) ? document.activeElement?.getAttribute("data-focus") : null;
+    const hadFocus = this.element.contains(document.activeElement);
+    const focused = hadFocus && !this.leavesField ? document.activeElement?.getAttribute("data-focus") : null;
     const scrolled = this.element.querySelector(".program")?.scrollTop ?? 0;
     replaceChildren(
       this.element,
       this.controls(state),
       state.note === "" ? null : h("p", { class: "note faint" }, state.note),
-      h("div", { class: "debugged" }, this.program(state), h("div", { class: "tensors", tabindex: 0, role: "region", "aria-label": "Tensors" }, this.touched(state), ...touchedFirst(state.tensors).map((tensor) => grid(tensor, this.named(tensor.name))))),
+      h(
+        "div",
+        { class: "debugged" },
+        this.program(state),
+        h(
+          "div",
+          { class: "tensors", tabindex: 0, role: "region", "aria-label": "Tensors" },
+          this.touched(state),
+          ...touchedFirst(state.tensors).map((tensor) => grid(tensor, this.named(tensor.name))),
+        ),
+      ),
     );
     const program = this.element.querySelector<HTMLElement>(".program")!;
     program.scrollTop = scrolled;
     const line = program.querySelector<HTMLElement>("[aria-current]");
     if (line !== null) keepVisible(program, line);
     if (focused) this.element.querySelector<HTMLElement>(`[data-focus="${focused}"]`)?.focus();
+    if (hadFocus && !this.element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
   }
 
   private controls(state: State): HTMLElement {
@@ -129,11 +171,11 @@ export class DebuggerView implements View {
       value: this.condition,
       "aria-label": "Condition to run until",
       "data-focus": "condition",
-      title: 'nan, inf, data1[37], store data0[3], %12 > 100 and g0 == 3',
+      title: "nan, inf, data1[37], store data0[3], %12 > 100 and g0 == 3",
       oninput: (event: Event) => (this.condition = (event.target as HTMLInputElement).value),
       onkeydown: (event: KeyboardEvent) => {
         event.stopPropagation();
-        if (event.key === "Enter") this.act({ do: "run until", condition: this.condition });
+        if (event.key === "Enter") this.actFromField({ do: "run until", condition: this.condition });
       },
     });
     return h(
@@ -144,7 +186,12 @@ export class DebuggerView implements View {
       control("▶", "One step on (→)", { do: "step" }),
       control("⇥", "To the end (End)", { do: "finish" }),
       h("label", { class: "until" }, "until ", until),
-      control("Run", "On until the condition holds (Enter)", { do: "run until", get condition() { return until.value; } }),
+      control("Run", "On until the condition holds (Enter)", {
+        do: "run until",
+        get condition() {
+          return until.value;
+        },
+      }),
       h("span", { class: "where", role: "status" }, `step ${grouped(state.position)} · ${state.reason}`),
       this.lanes(state),
       ...this.counters(state),
@@ -158,11 +205,16 @@ export class DebuggerView implements View {
     const choose = (event: Event): void => {
       const { value } = event.target as HTMLSelectElement;
       this.lane = value === "all" ? null : Number(value);
-      this.act({ do: "look" });
+      this.actFromField({ do: "look" });
     };
     const chosen = this.lane === null ? "all" : String(this.lane);
     const options = names.map((name) => h("option", { value: name, selected: name === chosen }, name));
-    return h("label", { class: "which-lane" }, "lane ", h("select", { "aria-label": "Lane of the vectors", "data-focus": "lane", onchange: choose }, ...options));
+    return h(
+      "label",
+      { class: "which-lane" },
+      "lane ",
+      h("select", { "aria-label": "Lane of the vectors", "data-focus": "lane", onchange: choose }, ...options),
+    );
   }
 
   /** The counters of the loops; a number typed into one jumps to that iteration, with those of the loops around it. */
@@ -171,10 +223,24 @@ export class DebuggerView implements View {
     const fields = new Map<string, HTMLInputElement>();
     return nest.map(([name, around]) => {
       const jump = (): void => {
-        const given = [...around, name].map((loop) => [loop, fields.get(loop)!.value]).filter(([, value]) => value !== "");
-        if (given.length > 0) this.act({ do: "iteration", counters: Object.fromEntries(given.map(([loop, value]) => [loop, Number(value)])) });
+        const given = [...around, name]
+          .map((loop) => [loop, fields.get(loop)!.value])
+          .filter(([, value]) => value !== "");
+        if (given.length > 0)
+          this.actFromField({
+            do: "iteration",
+            counters: Object.fromEntries(given.map(([loop, value]) => [loop, Number(value)])),
+          });
       };
-      const field = h("input", { type: "number", min: 0, value: open.get(name) ?? "", placeholder: "–", "aria-label": `Iteration of ${name}`, "data-focus": `counter ${name}`, title: `Jump to an iteration of ${name} (Enter)` });
+      const field = h("input", {
+        type: "number",
+        min: 0,
+        value: open.get(name) ?? "",
+        placeholder: "–",
+        "aria-label": `Iteration of ${name}`,
+        "data-focus": `counter ${name}`,
+        title: `Jump to an iteration of ${name} (Enter)`,
+      });
       field.addEventListener("keydown", (event) => {
         event.stopPropagation();
         if (event.key === "Enter") jump();
@@ -189,7 +255,13 @@ export class DebuggerView implements View {
     const lines = state.listing.map((text, place) =>
       h(
         "button",
-        { type: "button", class: "uop", "aria-current": place === state.place ? "step" : null, title: "Run on to this line", onclick: () => this.act({ do: "run to", line: place }) },
+        {
+          type: "button",
+          class: "uop",
+          "aria-current": place === state.place ? "step" : null,
+          title: "Run on to this line",
+          onclick: () => this.act({ do: "run to", line: place }),
+        },
         h("span", { class: "text" }, text),
         this.parameter(text),
         values.has(place) ? h("span", { class: "value" }, values.get(place)!) : null,
@@ -214,7 +286,12 @@ export class DebuggerView implements View {
     if (state.accesses.length === 0) return h("p", { class: "note faint" }, "This step touches no memory.");
     const [buffer, stored, index, value] = state.accesses[0];
     const places = index.filter((place) => place !== null);
-    const where = places.length === 0 ? "nothing: no lane is valid" : places.length === 1 ? `${this.named(buffer)}[${places[0]}]` : `${this.named(buffer)}[${places[0]} … ${places.at(-1)}]`;
+    const where =
+      places.length === 0
+        ? "nothing: no lane is valid"
+        : places.length === 1
+          ? `${this.named(buffer)}[${places[0]}]`
+          : `${this.named(buffer)}[${places[0]} … ${places.at(-1)}]`;
     return h("p", { class: "note" }, h("b", {}, where), stored ? ` ← ${value}` : ` → ${value}`);
   }
 }
@@ -236,7 +313,16 @@ function grid({ name, size, width, first, cells, lit, recent, stored }: Tensor, 
     "figure",
     { class: "tensor" },
     h("figcaption", {}, h("b", {}, called), h("span", { class: "faint" }, shown)),
-    h("div", { class: "elements", style: `--width:${width}`, role: "img", "aria-label": `${called}${shown}; touched: ${lit.join(", ") || "nothing"}` }, ...boxes),
+    h(
+      "div",
+      {
+        class: "elements",
+        style: `--width:${width}`,
+        role: "img",
+        "aria-label": `${called}${shown}; touched: ${lit.join(", ") || "nothing"}`,
+      },
+      ...boxes,
+    ),
   );
 }
 

@@ -36,7 +36,7 @@ export class Drawing {
   private readonly edges = s("g", { class: "edges" });
   private readonly headings = s("g", { class: "headings" });
   private readonly boxes = s("g", { class: "boxes" });
-  private readonly arrow = `tinyexplore-arrow-${(views += 1)}`; // a page may hold several views
+  private readonly arrow = `tinyexplore-arrow-${++views}`; // a page may hold several views
   private drawn: DrawnGraph = NOTHING;
   private placed: Layout = { positions: new Map(), width: 0, height: 0, left: 0, top: 0, edges: [] };
   private byId = new Map<number, DrawnBox>();
@@ -52,7 +52,12 @@ export class Drawing {
     private readonly store: Store,
     private readonly looks: Looks,
   ) {
-    this.svg = s("svg", { class: "drawing", role: "img", "aria-label": "Graph of nodes" }, arrowHeads(this.arrow), this.world);
+    this.svg = s(
+      "svg",
+      { class: "drawing", role: "img", "aria-label": "Graph of nodes" },
+      arrowHeads(this.arrow),
+      this.world,
+    );
     this.world.append(this.frames, this.far, this.edges, this.headings, this.boxes);
   }
 
@@ -102,7 +107,8 @@ export class Drawing {
     for (const box of shown) if (isNew || !this.elements.has(box.id)) this.placeBox(box, isNew);
     const lines = new Map<string, Layout["edges"][number]>();
     for (const edge of this.placed.edges) {
-      if (!isLarge || edge.points.some(([x, y]) => overlaps(ahead, [x, y, x, y]))) lines.set(`${edge.src} ${edge.dst}`, edge);
+      if (!isLarge || edge.points.some(([x, y]) => overlaps(ahead, [x, y, x, y])))
+        lines.set(`${edge.src} ${edge.dst}`, edge);
     }
     this.keepLines(lines);
     for (const [key, edge] of lines) if (isNew || !this.lines.has(key)) this.placeLine(key, edge);
@@ -147,7 +153,8 @@ export class Drawing {
       );
       if (two) element.append(s("text", { class: "detail", y: 12 }, box.detail));
       if (badge !== "") element.append(s("text", { class: "badge", x: left + 2, y: top - 3 }, badge));
-      if (box.hidden > 0) element.append(s("text", { class: "more", x: box.width / 2 + 3, y: top + 8 }, `+${box.hidden}`));
+      if (box.hidden > 0)
+        element.append(s("text", { class: "more", x: box.width / 2 + 3, y: top + 8 }, `+${box.hidden}`));
     }
     const cls = this.classes.get(box.id)!;
     const transform = `translate(${x.toFixed(1)}px,${y.toFixed(1)}px)`;
@@ -183,7 +190,8 @@ export class Drawing {
       }),
     ];
     // a broader, unseen line to point at
-    if (through.length > 0) elements.push(s("path", { class: "edge-target", d }, s("title", {}, this.looks.through(through))));
+    if (through.length > 0)
+      elements.push(s("path", { class: "edge-target", d }, s("title", {}, this.looks.through(through))));
     const drawn = this.byEdge.get(key);
     const mark = drawn === undefined || edge.points.length === 0 ? null : this.looks.markEdge(drawn, edge.points);
     if (mark !== null) elements.push(mark);
@@ -233,7 +241,7 @@ export class Drawing {
       classList.toggle("sel", isSelected);
       classList.toggle("rel", !isSelected && holds(box, related));
       classList.toggle("hov", holds(box, hovered) || holds(box, hoverRelated));
-      classList.toggle("hit", hits !== null && hits.has(id));
+      classList.toggle("hit", hits?.has(id) ?? false);
       classList.toggle("dim", hits !== null && !hits.has(id));
     }
     for (const path of this.edges.querySelectorAll<SVGPathElement>(".edge")) {

@@ -53,7 +53,7 @@ export class Finder {
   }
 
   run(): void {
-    const matcher = parseQuery(this.input.value);
+    const matcher = parseQuery(this.input.value, this.store.index.trace.nodes);
     this.input.classList.remove("bad");
     this.hits = null;
     this.found.textContent = "";

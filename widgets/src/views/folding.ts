@@ -67,16 +67,22 @@ export class Regions {
     }
     const plain = (node: number): boolean => !["movement", "const"].includes(index.node(node).group);
     const operations = [...whole.nodes.values()].filter(({ node }) => plain(node)).length;
-    const lines = this.chosen === "lines" || (this.chosen === null && operations > CROWDED) ? contract(index, whole, open) : null;
-    const tooMany = lines !== null && [...lines.graph.nodes.values()].filter(({ node }) => plain(node)).length > CROWDED_LINES;
-    this.drawn = this.chosen ?? (lines === null ? "operations" : tooMany && index.trace.kernels.length > 1 ? "kernels" : "lines");
+    const lines =
+      this.chosen === "lines" || (this.chosen === null && operations > CROWDED) ? contract(index, whole, open) : null;
+    const tooMany =
+      lines !== null && [...lines.graph.nodes.values()].filter(({ node }) => plain(node)).length > CROWDED_LINES;
+    this.drawn =
+      this.chosen ?? (lines === null ? "operations" : tooMany && index.trace.kernels.length > 1 ? "kernels" : "lines");
     if (this.areKernels) return contractKernels(index, whole, open);
     return lines ?? { graph: whole, members: new Map() };
   }
 
   /** What each box of several nodes says. */
   described(graph: ShownGraph, members: Map<number, number[]>): Map<number, Region> {
-    const of = ([box, ids]: [number, number[]]): [number, Region] => [box, this.region(ids.map((id) => graph.nodes.get(id)!.node))];
+    const of = ([box, ids]: [number, number[]]): [number, Region] => [
+      box,
+      this.region(ids.map((id) => graph.nodes.get(id)!.node)),
+    ];
     return new Map([...members].map(of));
   }
 
@@ -90,7 +96,8 @@ export class Regions {
     }
     const user = trace.nodes[members[0]].user;
     const frame = user === null ? undefined : trace.frames[user];
-    const line = frame === undefined ? "" : (trace.sources[frame.source]?.text.split("\n")[frame.line - 1] ?? "").trim();
+    const line =
+      frame === undefined ? "" : (trace.sources[frame.source]?.text.split("\n")[frame.line - 1] ?? "").trim();
     const detail = frame === undefined ? "" : `${frame.line}: ${line}`;
     const calls = [...new Set(members.map((node) => trace.nodes[node].calls[0] ?? ""))];
     const call = calls.length === 1 && calls[0] !== "" ? `${callName(calls[0])}: ` : "";
@@ -121,8 +128,18 @@ export class Regions {
 
   /** The one control from few boxes to all of them. */
   choice(changed: () => void): HTMLElement {
-    const options = (Object.keys(DETAILS) as Detail[]).map((key) => h("option", { value: key, selected: key === this.drawn }, DETAILS[key]));
-    const choice = h("select", { class: "detail-choice", "aria-label": "How much is drawn", title: "How much is drawn: a box for each kernel, Python line, operation, or node" }, ...options);
+    const options = (Object.keys(DETAILS) as Detail[]).map((key) =>
+      h("option", { value: key, selected: key === this.drawn }, DETAILS[key]),
+    );
+    const choice = h(
+      "select",
+      {
+        class: "detail-choice",
+        "aria-label": "How much is drawn",
+        title: "How much is drawn: a box for each kernel, Python line, operation, or node",
+      },
+      ...options,
+    );
     choice.addEventListener("change", () => {
       this.chosen = choice.value as Detail;
       this.close();

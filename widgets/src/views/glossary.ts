@@ -6,7 +6,12 @@ import type { View } from "../store";
 
 export class GlossaryView implements View {
   readonly element = h("div", { class: "glossary scroll", tabindex: 0, role: "region", "aria-label": "Glossary" });
-  private readonly field = h("input", { class: "search", type: "search", placeholder: "find a word", "aria-label": "Find a word in the glossary" });
+  private readonly field = h("input", {
+    class: "search",
+    type: "search",
+    placeholder: "find a word",
+    "aria-label": "Find a word in the glossary",
+  });
   private readonly list = h("div", { class: "groups" });
 
   constructor() {
@@ -22,8 +27,12 @@ export class GlossaryView implements View {
     const groups = Object.entries(GLOSSARY).flatMap(([key, { title, terms }]) => {
       const found = Object.entries(terms).filter(([word, text]) => `${word} ${text}`.toLowerCase().includes(wanted));
       if (found.length === 0) return [];
-      const mark = (word: string): string | null => (key === "axis" ? `axis-${word}` : key === "decision" ? `tag d-${word}` : null);
-      const rows = found.flatMap(([word, text]) => [h("dt", {}, h("span", { class: mark(word) }, word)), h("dd", {}, text)]);
+      const mark = (word: string): string | null =>
+        key === "axis" ? `axis-${word}` : key === "decision" ? `tag d-${word}` : null;
+      const rows = found.flatMap(([word, text]) => [
+        h("dt", {}, h("span", { class: mark(word) }, word)),
+        h("dd", {}, text),
+      ]);
       return [h("section", {}, h("h5", {}, title), h("dl", {}, ...rows))];
     });
     replaceChildren(this.list, ...(groups.length > 0 ? groups : [h("p", { class: "empty" }, "No such word.")]));

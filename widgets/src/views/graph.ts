@@ -84,11 +84,30 @@ export class GraphView implements View {
       show: (box) => this.selectBox(box.id),
       leave: () => this.element.closest<HTMLElement>(".tinyexplore")?.focus(),
     });
-    this.card = new NodeCard(store, { graph: () => this.graphs.at(store.cursor).graph, isolate: () => this.isolate(), isIsolated: () => this.cone !== null });
-    const more = button("⋯", "What is folded, and colours", () => this.tools.classList.toggle("open"), "quiet overflow");
+    this.card = new NodeCard(store, {
+      graph: () => this.graphs.at(store.cursor).graph,
+      isolate: () => this.isolate(),
+      isIsolated: () => this.cone !== null,
+    });
+    const more = button(
+      "⋯",
+      "What is folded, and colours",
+      () => this.tools.classList.toggle("open"),
+      "quiet overflow",
+    );
     const fit = button("fit", "Fit the graph into the view (F)", () => this.fit(), "quiet");
     const space = h("span", { class: "space" });
-    const bar = h("div", { class: "bar" }, this.title, space, this.finder.input, this.finder.found, this.tools, more, fit);
+    const bar = h(
+      "div",
+      { class: "bar" },
+      this.title,
+      space,
+      this.finder.input,
+      this.finder.found,
+      this.tools,
+      more,
+      fit,
+    );
     this.canvas.append(this.drawing.svg, this.card.element, this.camera.minimap, this.working);
     this.element.append(bar, this.legend, this.canvas, this.status);
     this.listen();
@@ -134,8 +153,17 @@ export class GraphView implements View {
     const { graph: whole, family, stage } = this.graphs.at(store.cursor);
     const steps = stage === null ? 0 : Math.min(store.cursor.step, stage.steps.length);
     const key = JSON.stringify([
-      family, stage?.id, stage?.id === store.cursor.stage ? steps : -1, this.foldConstants, this.foldIndex, this.budget, this.regions.key,
-      this.hops, this.cone && [...this.cone], this.colour, store.cursor.kernel,
+      family,
+      stage?.id,
+      stage?.id === store.cursor.stage ? steps : -1,
+      this.foldConstants,
+      this.foldIndex,
+      this.budget,
+      this.regions.key,
+      this.hops,
+      this.cone && [...this.cone],
+      this.colour,
+      store.cursor.kernel,
     ]);
     if (key === this.drawnKey) {
       if (move === "fit" && this.working.hidden) this.fit();
@@ -177,7 +205,11 @@ export class GraphView implements View {
       this.mark();
       const changed = this.rectangles(next.boxes.filter((box) => box.changed).map((box) => box.id));
       if (move === "fit") this.fit();
-      else if (isNewFamily || move === "open") this.camera.open(move === "open" ? null : (changed[0] ?? null), this.rectangles(next.boxes.map(({ id }) => id)));
+      else if (isNewFamily || move === "open")
+        this.camera.open(
+          move === "open" ? null : (changed[0] ?? null),
+          this.rectangles(next.boxes.map(({ id }) => id)),
+        );
       else this.camera.bringIntoSight(changed);
       this.card.draw(this.byNode());
     });
@@ -189,7 +221,12 @@ export class GraphView implements View {
     if (this.isLazy && this.colour === "kernel" && boxes.length <= BUDGET) {
       const owners = ownersOf(this.store.index, next, this.regions.areKernels);
       const kernelOf = (id: number): number | null => owners.get(id) ?? null;
-      const made = framedLayout(boxes, edges, kernelOf, (kernel) => Math.max(...frameTitle(this.store.index, kernel).map((text) => text.length)) * TITLE_CHARACTER);
+      const made = framedLayout(
+        boxes,
+        edges,
+        kernelOf,
+        (kernel) => Math.max(...frameTitle(this.store.index, kernel).map((text) => text.length)) * TITLE_CHARACTER,
+      );
       if (made !== null) {
         this.layouter.cancel();
         done(made, made.frames);
@@ -215,8 +252,13 @@ export class GraphView implements View {
   private writeTitle(stage: string | null, step: number, steps: number, isBefore: boolean): void {
     const lazy = stage === null;
     const what = lazy ? "Tensor graph" : "UOp graph";
-    const where = lazy ? count(this.drawn.total, "LazyBuffer") : step < steps ? `in ${stage}, ${step} of ${steps}` : `${isBefore ? "before" : "after"} ${stage}`;
-    const swap = (): void => this.store.go(lazy ? { graph: "uops", place: "passes" } : { graph: "lazy", place: "lazy" });
+    const where = lazy
+      ? count(this.drawn.total, "LazyBuffer")
+      : step < steps
+        ? `in ${stage}, ${step} of ${steps}`
+        : `${isBefore ? "before" : "after"} ${stage}`;
+    const swap = (): void =>
+      this.store.go(lazy ? { graph: "uops", place: "passes" } : { graph: "lazy", place: "lazy" });
     const other = lazy ? "UOps" : "tensors";
     const hasOther = this.store.index.trace.nodes.some(({ kind }) => (kind === "uop") === lazy);
     replaceChildren(
@@ -241,10 +283,14 @@ export class GraphView implements View {
     replaceChildren(
       this.status,
       h("span", {}, countedText(this.drawn, this.cone !== null)),
-      openRegions > 0 ? button(`close ${count(openRegions, "region")}`, "Draw what was opened as one box again", close) : null,
+      openRegions > 0
+        ? button(`close ${count(openRegions, "region")}`, "Draw what was opened as one box again", close)
+        : null,
       hidden > 0 && this.cone === null ? button("show all", "Draw every node", () => this.spend(Infinity)) : null,
       this.budget > BUDGET ? button(`at most ${BUDGET}`, "Draw fewer nodes", () => this.spend(BUDGET)) : null,
-      ...(this.cone === null ? [] : [hopChoice(this.hops, go), button("whole graph", "Leave the cone", () => this.isolate())]),
+      ...(this.cone === null
+        ? []
+        : [hopChoice(this.hops, go), button("whole graph", "Leave the cone", () => this.isolate())]),
     );
   }
 
@@ -258,10 +304,25 @@ export class GraphView implements View {
       element.setAttribute("aria-pressed", String(on));
       return element;
     };
-    const constants = toggle("const", "Fold constants into the labels of their users", this.foldConstants, () => (this.foldConstants = !this.foldConstants));
+    const constants = toggle(
+      "const",
+      "Fold constants into the labels of their users",
+      this.foldConstants,
+      () => (this.foldConstants = !this.foldConstants),
+    );
     if (this.isLazy) {
-      const byKernel = toggle("kernels", "Frame and colour by kernel instead of colouring by role", this.colour === "kernel", () => (this.colour = this.colour === "kernel" ? "role" : "kernel"));
-      replaceChildren(this.tools, this.regions.choice(() => this.draw("open")), constants, byKernel);
+      const byKernel = toggle(
+        "kernels",
+        "Frame and colour by kernel instead of colouring by role",
+        this.colour === "kernel",
+        () => (this.colour = this.colour === "kernel" ? "role" : "kernel"),
+      );
+      replaceChildren(
+        this.tools,
+        this.regions.choice(() => this.draw("open")),
+        constants,
+        byKernel,
+      );
       return;
     }
     const tidy = (): void => {
@@ -270,10 +331,20 @@ export class GraphView implements View {
     };
     replaceChildren(
       this.tools,
-      toggle("copies", "Draw the copies that unrolling made as one box; a double click opens one", this.regions.areTwinsOne, () => this.regions.flipTwins()),
+      toggle(
+        "copies",
+        "Draw the copies that unrolling made as one box; a double click opens one",
+        this.regions.areTwinsOne,
+        () => this.regions.flipTwins(),
+      ),
       constants,
       button("tidy", "Lay the graph out anew: from step to step boxes stay where they are", tidy, "quiet"),
-      toggle("index", "Fold index arithmetic into the addresses that use it", this.foldIndex, () => (this.foldIndex = !this.foldIndex)),
+      toggle(
+        "index",
+        "Fold index arithmetic into the addresses that use it",
+        this.foldIndex,
+        () => (this.foldIndex = !this.foldIndex),
+      ),
     );
   }
 
@@ -288,7 +359,14 @@ export class GraphView implements View {
   /** The number of a box's kernel, where colours are kernels and no frame says which. */
   private badge(box: DrawnBox): string {
     const { index } = this.store;
-    if (!this.isLazy || this.isFramed || this.colour !== "kernel" || this.regions.areKernels || index.trace.kernels.length < 2) return "";
+    if (
+      !this.isLazy ||
+      this.isFramed ||
+      this.colour !== "kernel" ||
+      this.regions.areKernels ||
+      index.trace.kernels.length < 2
+    )
+      return "";
     return String(index.firstKernelOf.get(box.node) ?? "");
   }
 
@@ -392,7 +470,11 @@ export class GraphView implements View {
     const frame = (event.target as Element).closest?.<SVGGElement>("g.frame[data-kernel]");
     if (id === null && frame) this.store.go({ kernel: Number(frame.dataset.kernel) });
     const fate = (event.target as Element).closest?.<SVGGElement>("g.fate");
-    const members = fate ? [Number(fate.dataset.src), Number(fate.dataset.dst)] : id === null ? [] : this.byId.get(id)!.members;
+    const members = fate
+      ? [Number(fate.dataset.src), Number(fate.dataset.dst)]
+      : id === null
+        ? []
+        : this.byId.get(id)!.members;
     if (event.shiftKey && members.length > 0) this.store.toggle(members);
     else this.store.select(members);
   }

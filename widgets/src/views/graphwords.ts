@@ -24,12 +24,19 @@ export function frameTitle(index: TraceIndex, id: number): [string, string] {
 }
 
 /** A kernel's frame, and its heading, which is drawn over the edges. */
-export function drawFrame({ index, cursor }: Store, { kernel, left, top, width, height }: Frame): [SVGElement, SVGElement] {
+export function drawFrame(
+  { index, cursor }: Store,
+  { kernel, left, top, width, height }: Frame,
+): [SVGElement, SVGElement] {
   const [title, facts] = frameTitle(index, kernel);
   const on = kernel === cursor.kernel ? " on" : "";
   const attributes = { class: `frame ${kernelClass(kernel)}${on}`, "data-kernel": kernel };
-  const says = (): SVGElement => s("title", {}, `Show the code of kernel ${kernel}, ${index.trace.kernels[kernel].name}`);
-  const [name, what] = [{ class: "name", x: left + 12, y: top + 18 }, { class: "facts", x: left + 12, y: top + 34 }];
+  const says = (): SVGElement =>
+    s("title", {}, `Show the code of kernel ${kernel}, ${index.trace.kernels[kernel].name}`);
+  const [name, what] = [
+    { class: "name", x: left + 12, y: top + 18 },
+    { class: "facts", x: left + 12, y: top + 34 },
+  ];
   return [
     s("g", attributes, says(), s("rect", { x: left, y: top, width, height, rx: 9 })),
     s("g", attributes, says(), s("text", name, title), s("text", what, facts)),
@@ -53,10 +60,13 @@ export function boxClass(index: TraceIndex, box: DrawnBox, isByKernel: boolean):
 
 /** All of a box in words; `isOpened`: it was drawn as part of a region before. */
 export function tooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean): string {
-  if (box.members.length > 1) return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
+  if (box.members.length > 1)
+    return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
   const node = index.node(box.node);
   const role = meaning("role", node.group);
-  const does = [meaning("op", node.op), role === "" ? "" : `colour of ${node.group}: ${role}`].filter(Boolean).map((text) => `\n${text}`);
+  const does = [meaning("op", node.op), role === "" ? "" : `colour of ${node.group}: ${role}`]
+    .filter(Boolean)
+    .map((text) => `\n${text}`);
   const hidden = box.hidden > 0 ? `\n${count(box.hidden, "neighbour")} not drawn` : "";
   const name = node.name === "" ? "" : `\n${node.name} in Python`;
   const owner = node.kind === "lazybuffer" ? index.firstKernelOf.get(node.id) : undefined;
@@ -76,7 +86,8 @@ export function ownersOf(index: TraceIndex, { boxes, edges }: DrawnGraph, areKer
     const adopts = index.node(box.node).group !== "buffer" && readers.length === 1 ? readers[0] : undefined;
     const kernel = isKernel ? undefined : (index.firstKernelOf.get(box.node) ?? adopts);
     if (kernel !== undefined) owners.set(box.id, kernel);
-    for (const { src } of edges.filter(({ dst }) => dst === box.id)) users.set(src, (users.get(src) ?? new Set()).add(kernel));
+    for (const { src } of edges.filter(({ dst }) => dst === box.id))
+      users.set(src, (users.get(src) ?? new Set()).add(kernel));
   }
   return owners;
 }
@@ -88,13 +99,19 @@ export function kernelKeys(store: Store, drawn: DrawnGraph): HTMLElement[] {
   const kernels = index.trace.kernels.filter(({ id }) => shown.has(id));
   const keys: HTMLElement[] = kernels.slice(0, MAX_KEYS).map(({ id }) => {
     const choose = (): void => store.go({ kernel: id });
-    const key = button(truncate(frameTitle(index, id)[0], 26), `Show the code of ${kernelTitle(index.trace, id)}`, choose, `key ${kernelClass(id)}`);
+    const key = button(
+      truncate(frameTitle(index, id)[0], 26),
+      `Show the code of ${kernelTitle(index.trace, id)}`,
+      choose,
+      `key ${kernelClass(id)}`,
+    );
     key.setAttribute("aria-pressed", String(id === cursor.kernel));
     return key;
   });
   const more = kernels.length - keys.length;
   if (more > 0) keys.push(h("span", { class: "faint" }, `and ${count(more, "kernel")} more`));
-  if (kernels.length > KERNEL_HUES) keys.push(h("span", { class: "faint" }, `${KERNEL_HUES} colours, which repeat: the numbers tell kernels apart`));
+  if (kernels.length > KERNEL_HUES)
+    keys.push(h("span", { class: "faint" }, `${KERNEL_HUES} colours, which repeat: the numbers tell kernels apart`));
   return keys;
 }
 

@@ -46,21 +46,73 @@ export class KernelsView implements View {
       return { key, title, hint: meaning("column", title), numeric: false, value, cell };
     };
     return [
-      number("id", "#", (k) => k.id, (k) => kernelNumber(k.id)),
-      text("name", "kernel", (k) => k.name, (k) => kernelName(k, false)),
-      text("calls", "of", (k) => k.calls.join(), (k) => k.calls.map(callName).join(", ")),
-      text("opts", "opts", (k) => k.opts.join(), (k) => optChips(k)),
-      number("time", "time", run, (k) => (run(k) < 0 ? h("span", { title: k.not_run || null }, "–") : duration(run(k)))),
-      number("gflops", "GFLOP/s", (k) => speed(k).gflops ?? -1, (k) => {
-        return k.flops === 0 ? "–" : figure(speed(k).gflops);
-      }),
-      number("gbps", "GB/s", (k) => speed(k).gbps ?? -1, (k) => {
-        return figure(speed(k).gbps);
-      }),
-      number("flops", "FLOP", (k) => k.flops, (k) => grouped(k.flops)),
-      number("bytes", "bytes", (k) => k.bytes_moved, (k) => bytes(k.bytes_moved)),
-      number("compile", "compile", (k) => k.compile_us, (k) => duration(k.compile_us)),
-      number("code", "code", (k) => k.code_bytes, (k) => (k.code_bytes === 0 ? "–" : bytes(k.code_bytes))),
+      number(
+        "id",
+        "#",
+        (k) => k.id,
+        (k) => kernelNumber(k.id),
+      ),
+      text(
+        "name",
+        "kernel",
+        (k) => k.name,
+        (k) => kernelName(k, false),
+      ),
+      text(
+        "calls",
+        "of",
+        (k) => k.calls.join(),
+        (k) => k.calls.map(callName).join(", "),
+      ),
+      text(
+        "opts",
+        "opts",
+        (k) => k.opts.join(),
+        (k) => optChips(k),
+      ),
+      number("time", "time", run, (k) =>
+        run(k) < 0 ? h("span", { title: k.not_run || null }, "–") : duration(run(k)),
+      ),
+      number(
+        "gflops",
+        "GFLOP/s",
+        (k) => speed(k).gflops ?? -1,
+        (k) => {
+          return k.flops === 0 ? "–" : figure(speed(k).gflops);
+        },
+      ),
+      number(
+        "gbps",
+        "GB/s",
+        (k) => speed(k).gbps ?? -1,
+        (k) => {
+          return figure(speed(k).gbps);
+        },
+      ),
+      number(
+        "flops",
+        "FLOP",
+        (k) => k.flops,
+        (k) => grouped(k.flops),
+      ),
+      number(
+        "bytes",
+        "bytes",
+        (k) => k.bytes_moved,
+        (k) => bytes(k.bytes_moved),
+      ),
+      number(
+        "compile",
+        "compile",
+        (k) => k.compile_us,
+        (k) => duration(k.compile_us),
+      ),
+      number(
+        "code",
+        "code",
+        (k) => k.code_bytes,
+        (k) => (k.code_bytes === 0 ? "–" : bytes(k.code_bytes)),
+      ),
       text("cached", "cache", cacheText, cacheText),
     ];
   }
@@ -105,10 +157,22 @@ export class KernelsView implements View {
     const kernel = cursor.kernel === null ? undefined : index.trace.kernels[cursor.kernel];
     if (kernel === undefined || kernel.axes.length === 0) return null;
     const axes = kernel.axes.map(([name, kind, size]) =>
-      h("span", { class: "axis", title: meaning("axis", kind) || null }, h("span", { class: `size axis-${kind}` }, String(size)), ` ${kind} ${name}`),
+      h(
+        "span",
+        { class: "axis", title: meaning("axis", kind) || null },
+        h("span", { class: `size axis-${kind}` }, String(size)),
+        ` ${kind} ${name}`,
+      ),
     );
     const says = nameMeaning(kernel.name);
-    return h("p", { class: "note name-legend" }, kernelName(kernel), says === "" ? null : h("span", { class: "axis" }, says), ...axes, ...this.scriptButtons(kernel));
+    return h(
+      "p",
+      { class: "note name-legend" },
+      kernelName(kernel),
+      says === "" ? null : h("span", { class: "axis" }, says),
+      ...axes,
+      ...this.scriptButtons(kernel),
+    );
   }
 
   /** The kernel as a script of its own, to copy or to keep; made of the trace, so that a page needs nothing else. */
@@ -117,8 +181,12 @@ export class KernelsView implements View {
     const owner = hasReproducer(index, id) ? id : first;
     if (owner === null || !hasReproducer(index, owner)) return [];
     const save = async (): Promise<void> => saveFile(`kernel_${id}_${name}.py`, await reproducer(index, owner));
+    const tell = (error: unknown): void => window.alert(`No script: ${error instanceof Error ? error.message : error}`);
     const what = "a script that compiles, runs and times this kernel with NumPy and llvmlite, or a C compiler";
-    return [button("script", `Download ${what}`, () => void save(), "script"), copyButton(`Copy ${what}`, () => reproducer(index, owner))];
+    return [
+      button("script", `Download ${what}`, () => void save().catch(tell), "script"),
+      copyButton(`Copy ${what}`, () => reproducer(index, owner)),
+    ];
   }
 
   private headCell(column: Column): HTMLElement {
@@ -148,7 +216,11 @@ export class KernelsView implements View {
 
 function optChips(kernel: KernelInfo): Element {
   if (kernel.opts.length === 0) return h("span", { class: "faint" }, "none");
-  return h("span", { class: "chips" }, ...kernel.opts.map((opt) => h("span", { class: "chip", title: optMeaning(opt) || null }, opt)));
+  return h(
+    "span",
+    { class: "chips" },
+    ...kernel.opts.map((opt) => h("span", { class: "chip", title: optMeaning(opt) || null }, opt)),
+  );
 }
 
 function cacheText(kernel: KernelInfo): string {

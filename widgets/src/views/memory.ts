@@ -5,11 +5,15 @@ import { liveBytes } from "../figures";
 import { bufferName, bytes, count, duration, grouped } from "../format";
 import type { BufferInfo } from "../model";
 import type { Change, Store, View } from "../store";
+import { kernelClock } from "../timeline";
+import { compileChoice } from "./timeline";
 
 const MAX_LANES = 400;
 
 export class MemoryView implements View {
   readonly element = h("div", { class: "memory scroll", tabindex: 0, role: "region", "aria-label": "Memory" });
+
+  private compiling = false; // whether compile time has room on the axis
 
   constructor(private readonly store: Store) {
     this.draw();
@@ -28,34 +32,53 @@ export class MemoryView implements View {
     }
     const known = trace.buffers.flatMap((b) => [b.allocated_us, b.freed_us]).filter((at): at is number => at !== null);
     const stages = trace.stages.map((stage) => stage.started_us + stage.elapsed_us);
-    const end = Math.max(1, ...known, ...stages) * 1.02;
-    const steps = liveBytes(trace.buffers);
+    const kernels = this.compiling ? null : kernelClock(trace);
+    const clock = kernels?.clock ?? ((us: number): number => us);
+    const end = kernels === null ? Math.max(1, ...known, ...stages) * 1.02 : kernels.end * 1.02;
+    const steps = liveBytes(trace.buffers).map(([at, live]): [number, number] => [clock(at), live]);
     const peak = Math.max(...steps.map(([, live]) => live));
     const kernel = this.store.cursor.kernel === null ? undefined : trace.kernels[this.store.cursor.kernel];
     const mine = new Set(kernel?.buffers ?? []);
     const shown = trace.buffers.slice(0, MAX_LANES);
-    const lanes = shown.map((buffer) => this.lane(buffer, end, mine.has(buffer.id)));
+    const lanes = shown.map((buffer) => this.lane(buffer, clock, end, mine.has(buffer.id)));
     const left = trace.buffers.length - shown.length;
-    const text = `${count(trace.buffers.length, "buffer")}, ${bytes(peak)} alive at most, over ${duration(end / 1.02)}.`;
+    const text = `${count(trace.buffers.length, "buffer")}, ${bytes(peak)} alive at most, over ${duration(end / 1.02)}${kernels === null ? "" : " of kernel time, in execution order"}.`;
     const rest = left > 0 ? ` The first ${MAX_LANES} are drawn, ${left} are not.` : "";
     const used = mine.size > 0 ? " Strong bars: buffers of the chosen kernel." : "";
     const open = shown.some(({ freed_us }) => freed_us === null) ? " A bar that fades outlives the trace." : "";
-    replaceChildren(this.element, h("p", { class: "note" }, text + used + open + rest), area(steps, end, peak), ...lanes);
+    replaceChildren(
+      this.element,
+      compileChoice(this.store, this.compiling, (on) => this.choose(on)),
+      h("p", { class: "note" }, text + used + open + rest),
+      area(steps, end, peak),
+      ...lanes,
+    );
   }
 
-  private lane(buffer: BufferInfo, end: number, mine: boolean): HTMLElement {
-    const start = buffer.allocated_us ?? 0;
-    const stop = buffer.freed_us ?? end;
+  private choose(on: boolean): void {
+    this.compiling = on;
+    this.draw();
+    this.element.querySelector("input")?.focus({ preventScroll: true });
+  }
+
+  private lane(buffer: BufferInfo, clock: (us: number) => number, end: number, mine: boolean): HTMLElement {
+    const start = buffer.allocated_us === null ? 0 : clock(buffer.allocated_us);
+    const stop = buffer.freed_us === null ? end : clock(buffer.freed_us);
     const life = `${buffer.allocated_us === null ? "before the trace" : duration(start)} – ${
       buffer.freed_us === null ? "outlives the trace" : duration(stop)
     }`;
     const label = `${bufferName(buffer)}: ${buffer.dtype} × ${grouped(buffer.size)}, ${bytes(buffer.bytes)}`;
     const bar = h("span", {
       class: `life${mine ? " mine" : ""}${buffer.freed_us === null ? " open" : ""}`,
-      style: `left:${(start / end) * 100}%;width:${Math.max(0.4, ((stop - start) / end) * 100)}%`,
+      style: `left:${Math.min(99.6, (start / end) * 100)}%;width:${Math.max(0.4, ((stop - start) / end) * 100)}%`,
     });
     const what = h("span", { class: "label" }, label);
-    return h("div", { class: "lane", title: `${label} on ${buffer.device}; ${life}` }, what, h("span", { class: "track" }, bar));
+    return h(
+      "div",
+      { class: "lane", title: `${label} on ${buffer.device}; ${life}` },
+      what,
+      h("span", { class: "track" }, bar),
+    );
   }
 }
 
@@ -67,6 +90,10 @@ function area(steps: [number, number][], end: number, peak: number): HTMLElement
   for (const [at, live] of steps) path += `H${x(at)}V${y(live)}`;
   path += `H1000V${height}Z`;
   const size = { viewBox: `0 0 1000 ${height}`, preserveAspectRatio: "none", role: "img" };
-  const drawing = s("svg", { ...size, "aria-label": `Bytes alive over time, ${bytes(peak)} at most` }, s("path", { d: path }));
+  const drawing = s(
+    "svg",
+    { ...size, "aria-label": `Bytes alive over time, ${bytes(peak)} at most` },
+    s("path", { d: path }),
+  );
   return h("div", { class: "lane total" }, h("span", { class: "label" }, `alive: ${bytes(peak)} at most`), drawing);
 }

@@ -55,21 +55,37 @@ export class ModulesView implements View {
 
   private draw(): void {
     if (this.store.index.trace.scopes.length === 0) {
-      const says = "No module of yours made anything here: a module is an object that holds Tensors, and in whose methods tensors are made.";
+      const says =
+        "No module of yours made anything here: a module is an object that holds Tensors, and in whose methods tensors are made.";
       replaceChildren(this.element, h("p", { class: "empty" }, says));
       return;
     }
     const rows = this.rows();
     if (!rows.some(({ key }) => key === this.focused)) this.focused = rows[0].key;
-    const heads = ["module", "time", "", "parameters", "results", "kernels"].map((title) => h("span", { class: "head" }, title));
-    const tree = h("div", { class: "module-tree", role: "tree", "aria-label": "Modules" }, ...rows.map((row) => this.row(row)));
-    replaceChildren(this.element, h("div", { class: "module-row heads", "aria-hidden": "true" }, ...heads), tree, this.note());
+    const heads = ["module", "time", "", "parameters", "results", "kernels"].map((title) =>
+      h("span", { class: "head" }, title),
+    );
+    const tree = h(
+      "div",
+      { class: "module-tree", role: "tree", "aria-label": "Modules" },
+      ...rows.map((row) => this.row(row)),
+    );
+    replaceChildren(
+      this.element,
+      h("div", { class: "module-row heads", "aria-hidden": "true" }, ...heads),
+      tree,
+      this.note(),
+    );
     this.mark();
   }
 
   private note(): HTMLElement {
     const back = this.root.backwardUs > 0 ? " The darker part is for gradients." : "";
-    return h("p", { class: "note" }, `A kernel that several modules share is divided among them by the elements that each computes.${back} A click selects, a double click isolates.`);
+    return h(
+      "p",
+      { class: "note" },
+      `A kernel that several modules share is divided among them by the elements that each computes.${back} A click selects, a double click isolates.`,
+    );
   }
 
   private row({ module, depth, key }: Row): HTMLElement {
@@ -78,10 +94,21 @@ export class ModulesView implements View {
     const isOpen = children.length > 0 ? this.open.has(key) : null;
     const mark = children.length === 0 ? "" : isOpen ? "▾" : "▸";
     const twist = h("span", { class: "twist", onclick: (event: Event) => this.toggle(key, event) }, mark);
-    const title = h("span", { class: "name", style: `padding-left:${depth * 14}px` }, twist, h("b", {}, name), kind === name ? "" : h("span", { class: "faint" }, ` ${kind}`));
+    const title = h(
+      "span",
+      { class: "name", style: `padding-left:${depth * 14}px` },
+      twist,
+      h("b", {}, name),
+      kind === name ? "" : h("span", { class: "faint" }, ` ${kind}`),
+    );
     const backward = backwardUs > 0 ? `, of which ${duration(backwardUs)} for gradients` : "";
     const says = `${name}, ${kind}: ${duration(us)}${backward}, ${count(module.nodes.length, "LazyBuffer")}, ${count(kernels.length, "kernel")}`;
-    const bar = h("span", { class: "track", title: says }, h("span", { class: "forward", style: `width:${share(us)}` }), h("span", { class: "backward", style: `width:${share(backwardUs)}` }));
+    const bar = h(
+      "span",
+      { class: "track", title: says },
+      h("span", { class: "forward", style: `width:${share(us)}` }),
+      h("span", { class: "backward", style: `width:${share(backwardUs)}` }),
+    );
     return h(
       "div",
       {
@@ -110,13 +137,24 @@ export class ModulesView implements View {
   private chips(kernels: readonly number[]): HTMLElement {
     const { trace } = this.store.index;
     const chips = kernels.slice(0, MOST_CHIPS).map((kernel) => {
-      const chip = button(String(kernel), kernelTitle(trace, kernel), () => chooseKernel(this.store, kernel), `key ${kernelClass(kernel)}`);
+      const chip = button(
+        String(kernel),
+        kernelTitle(trace, kernel),
+        () => chooseKernel(this.store, kernel),
+        `key ${kernelClass(kernel)}`,
+      );
       chip.tabIndex = -1; // the table of kernels is the keyboard's way
       chip.addEventListener("click", (event) => event.stopPropagation());
       return chip;
     });
     const more = kernels.length - chips.length;
-    return h("span", { class: "kernel-chips" }, h("span", { class: "kernel-count" }, String(kernels.length)), ...chips, more > 0 ? h("span", { class: "faint" }, `+ ${more}`) : null);
+    return h(
+      "span",
+      { class: "kernel-chips" },
+      h("span", { class: "kernel-count" }, String(kernels.length)),
+      ...chips,
+      more > 0 ? h("span", { class: "faint" }, `+ ${more}`) : null,
+    );
   }
 
   private choose(module: Module, key: string): void {
@@ -144,7 +182,8 @@ export class ModulesView implements View {
     const to = (row: Row | undefined): void => {
       if (row === undefined) return;
       this.focused = row.key;
-      for (const one of this.element.querySelectorAll<HTMLElement>("[data-module]")) one.tabIndex = one.dataset.module === row.key ? 0 : -1;
+      for (const one of this.element.querySelectorAll<HTMLElement>("[data-module]"))
+        one.tabIndex = one.dataset.module === row.key ? 0 : -1;
       this.focus();
     };
     const isOpen = this.open.has(key);
@@ -152,14 +191,16 @@ export class ModulesView implements View {
     const actions: Record<string, () => void> = {
       ArrowDown: () => to(rows[at + 1]),
       ArrowUp: () => to(rows[at - 1]),
-      ArrowRight: () => (module.children.length > 0 && !isOpen ? this.toggle(key, event) : to(isOpen ? rows[at + 1] : undefined)),
+      ArrowRight: () =>
+        module.children.length > 0 && !isOpen ? this.toggle(key, event) : to(isOpen ? rows[at + 1] : undefined),
       ArrowLeft: () => (isOpen ? this.toggle(key, event) : to(outer)),
       Enter: () => this.choose(module, key),
       " ": () => this.choose(module, key),
       i: () => this.store.isolate(module.nodes),
     };
     const action = actions[event.key];
-    if (action === undefined || event.ctrlKey || event.metaKey || event.altKey || event.target !== event.currentTarget) return;
+    if (action === undefined || event.ctrlKey || event.metaKey || event.altKey || event.target !== event.currentTarget)
+      return;
     event.preventDefault();
     event.stopPropagation();
     action();

@@ -8,7 +8,12 @@ export type Direction = "up" | "down" | "left" | "right";
 const LAYER = 12; // pixels by which boxes of one layer may differ in height
 
 /** The box that is next to `from`: the nearest source (up), user (down), or the nearest on its layer. */
-export function neighbourOf(from: number, direction: Direction, drawn: DrawnGraph, { positions }: Layout): number | undefined {
+export function neighbourOf(
+  from: number,
+  direction: Direction,
+  drawn: DrawnGraph,
+  { positions }: Layout,
+): number | undefined {
   const place = positions.get(from)!;
   const distance = (id: number): number => Math.abs(positions.get(id)!.x - place.x);
   const sign = direction === "left" ? -1 : 1;

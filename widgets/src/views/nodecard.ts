@@ -49,23 +49,45 @@ export class NodeCard {
     const actions = h(
       "div",
       { class: "actions" },
-      button(this.actions.isIsolated() ? "whole graph" : "isolate", "Only its sources and users (I)", () => this.actions.isolate()),
+      button(this.actions.isIsolated() ? "whole graph" : "isolate", "Only its sources and users (I)", () =>
+        this.actions.isolate(),
+      ),
       button("origin", "Select the LazyBuffers it came from, and their Python (O)", () => showOrigin(this.store)),
       button("biography", "The firings that led to it (B)", () => this.store.go({ panel: "biography" })),
-      isView(this.store, id) ? button("shape", "Where its elements lie in memory, movement by movement", () => this.store.go({ panel: "shape" })) : null,
-      button("why", "Which rules could fire on it, and what stops the others (Y)", () => this.store.go({ panel: "why" })),
+      isView(this.store, id)
+        ? button("shape", "Where its elements lie in memory, movement by movement", () =>
+            this.store.go({ panel: "shape" }),
+          )
+        : null,
+      button("why", "Which rules could fire on it, and what stops the others (Y)", () =>
+        this.store.go({ panel: "why" }),
+      ),
     );
     const fate = this.edge([...selected]);
     if (fate !== null) {
       const [src, dst] = [fate.src, fate.dst].map((node) => truncate(nodeText(index.node(node)), 40));
       const [word, ...why] = fateText(index, fate).split("\n");
       const numbers = fate.decision === undefined || why.length === 0 ? null : comparisons(fate.decision);
-      replaceChildren(this.element, close, h("b", {}, src, h("span", { class: "faint" }, " → "), dst), h("span", { class: `fate-word ${fate.mark}` }, word), h("span", {}, why[0] ?? ""), numbers, actions);
+      replaceChildren(
+        this.element,
+        close,
+        h("b", {}, src, h("span", { class: "faint" }, " → "), dst),
+        h("span", { class: `fate-word ${fate.mark}` }, word),
+        h("span", {}, why[0] ?? ""),
+        numbers,
+        actions,
+      );
       return;
     }
     if (selected.size > 1) {
       const text = `${count(selected.size, "node")} selected`;
-      replaceChildren(this.element, close, h("b", {}, text), h("span", { class: "faint" }, `${here} lit in this graph`), actions);
+      replaceChildren(
+        this.element,
+        close,
+        h("b", {}, text),
+        h("span", { class: "faint" }, `${here} lit in this graph`),
+        actions,
+      );
       return;
     }
     const decision = index.decisionOf.get(id);
@@ -85,10 +107,21 @@ export class NodeCard {
       named === "" ? null : row("named", h("code", {}, named)),
       node.detail !== "" && node.detail !== type ? row("is", truncate(node.detail, 120)) : null,
       node.arg !== "" && !node.detail.includes(node.arg) ? row("arg", truncate(node.arg, 120)) : null,
-      decision ? row(decision.decision, decision.reason, ...(decision.compared.length > 0 ? [comparisons(decision)] : [])) : null,
+      decision
+        ? row(decision.decision, decision.reason, ...(decision.compared.length > 0 ? [comparisons(decision)] : []))
+        : null,
       kernel !== undefined ? row("kernel", kernelTitle(index.trace, kernel)) : null,
-      frame && source ? row("from", h("code", {}, `${source.name}:${frame.line}`), " ", h("code", {}, truncate(line, 60))) : null,
-      here > 0 ? null : row("note", this.isThere(related) ? "in this graph without a box of its own: folded into another one’s label, or left out" : "not in this graph, nor is anything it came from or became"),
+      frame && source
+        ? row("from", h("code", {}, `${source.name}:${frame.line}`), " ", h("code", {}, truncate(line, 60)))
+        : null,
+      here > 0
+        ? null
+        : row(
+            "note",
+            this.isThere(related)
+              ? "in this graph without a box of its own: folded into another one’s label, or left out"
+              : "not in this graph, nor is anything it came from or became",
+          ),
       actions,
     );
   }

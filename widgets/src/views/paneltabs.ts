@@ -28,7 +28,12 @@ export class PanelTabs implements View {
     });
     const groups = tabList("Groups of panels", ...this.groups);
     groups.classList.add("groups");
-    this.filler = button("⤢", "The panel in the place of the graph and the code, and back (P)", () => this.fill(), "quiet filler");
+    this.filler = button(
+      "⤢",
+      "The panel in the place of the graph and the code, and back (P)",
+      () => this.fill(),
+      "quiet filler",
+    );
     this.element = h("div", { class: "panel-tabs" }, groups, ...this.lists, h("span", { class: "space" }), this.filler);
     this.fill(false);
     this.mark();
@@ -58,7 +63,10 @@ export class PanelTabs implements View {
       choose(this.groups[i], name === open);
       this.lists[i].hidden = name !== open || titleOf(GROUPS[name].panels[0]) === GROUPS[name].title; // no second tab of one name
     });
-    this.element.classList.toggle("is-single", this.lists.every(({ hidden }) => hidden)); // then nothing stands beside the groups
+    this.element.classList.toggle(
+      "is-single",
+      this.lists.every(({ hidden }) => hidden),
+    ); // then nothing stands beside the groups
     for (const [name, one] of this.panels) choose(one, name === panel);
     if (this.last[open] === panel) return;
     this.last[open] = panel;

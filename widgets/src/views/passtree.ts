@@ -77,7 +77,13 @@ export class PassTree {
       this.draw();
     });
     const says = `${count(hidden.length, "stage")} left the graph as it was`;
-    const bar = h("div", { class: "bar" }, h("b", {}, "Passes"), h("span", { class: "space" }), h("label", { title: says }, h("span", {}, "hide unchanged"), toggle));
+    const bar = h(
+      "div",
+      { class: "bar" },
+      h("b", {}, "Passes"),
+      h("span", { class: "space" }),
+      h("label", { title: says }, h("span", {}, "hide unchanged"), toggle),
+    );
     const rows = shown.map((stage) => this.treeRow(stage));
     const list = h("div", { class: "rows scroll", role: "tree", "aria-label": "Passes" }, ...rows);
     const old = this.element.querySelector(".rows");
@@ -107,7 +113,10 @@ export class PassTree {
     const kernel = stage.kernel === null ? undefined : index.trace.kernels[stage.kernel];
     const parentKernel = stage.parent === null ? null : index.trace.stages[stage.parent].kernel;
     const wrong = index.trace.checks.some((one) => one.stage === stage.id && one.verdict === "differs");
-    const name = kernel !== undefined && stage.kernel !== parentKernel ? `${stage.name} ${kernel.id} · ${kernel.name}` : stage.name;
+    const name =
+      kernel !== undefined && stage.kernel !== parentKernel
+        ? `${stage.name} ${kernel.id} · ${kernel.name}`
+        : stage.name;
     const fold = (event: Event): void => {
       event.stopPropagation();
       if (open) this.closed.add(stage.id);
@@ -124,7 +133,14 @@ export class PassTree {
         role: "treeitem",
         tabindex: active ? 0 : -1,
         style: `padding-left:${6 + depth * 13}px`,
-        title: [`${name}: ${duration(stage.elapsed_us)}`, meaning("pass", stage.name), this.isUnchanged(stage) ? `idle: ${meaning("word", "idle")}` : "", wrong ? "a firing here was found wrong" : ""].filter(Boolean).join("\n"),
+        title: [
+          `${name}: ${duration(stage.elapsed_us)}`,
+          meaning("pass", stage.name),
+          this.isUnchanged(stage) ? `idle: ${meaning("word", "idle")}` : "",
+          wrong ? "a firing here was found wrong" : "",
+        ]
+          .filter(Boolean)
+          .join("\n"),
         "aria-selected": String(active),
         "aria-expanded": inside ? String(open) : null,
         "aria-level": depth + 1,
@@ -146,7 +162,8 @@ export class PassTree {
       const done = stage.id === cursor.stage ? firingsUpTo(stage, cursor.step) : firings;
       const counts = stage.decisions.length || stage.opts.length || stage.candidates.length;
       const whole = stage.transform !== null && index.changed(stage) ? "graph" : ""; // a transform looks at all of it at once
-      const text = firings > 0 ? (done < firings ? `${done} / ${firings}` : String(firings)) : counts ? `${counts}` : whole;
+      const text =
+        firings > 0 ? (done < firings ? `${done} / ${firings}` : String(firings)) : counts ? `${counts}` : whole;
       row.querySelector(".n")!.textContent = text;
     }
   }
@@ -155,5 +172,6 @@ export class PassTree {
 function keepInSight(box: HTMLElement, row: HTMLElement): void {
   const top = row.offsetTop - box.offsetTop;
   if (top < box.scrollTop) box.scrollTop = top;
-  else if (top + row.offsetHeight > box.scrollTop + box.clientHeight) box.scrollTop = top + row.offsetHeight - box.clientHeight;
+  else if (top + row.offsetHeight > box.scrollTop + box.clientHeight)
+    box.scrollTop = top + row.offsetHeight - box.clientHeight;
 }

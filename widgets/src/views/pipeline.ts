@@ -41,7 +41,10 @@ export class PipelineView implements View {
   /** They are the same at every step. */
   private figures(): Figures {
     let known = this.known.get(this.scope);
-    if (known === undefined) this.known.set(this.scope, (known = figures(this.store.index.trace, this.scope)));
+    if (known === undefined) {
+      known = figures(this.store.index.trace, this.scope);
+      this.known.set(this.scope, known);
+    }
     return known;
   }
 
@@ -83,7 +86,8 @@ export class PipelineView implements View {
     const { scrollLeft, clientWidth, scrollWidth } = this.element;
     if (part === null || scrollWidth <= clientWidth) return;
     const { offsetLeft, offsetWidth } = part;
-    if (offsetLeft < scrollLeft || offsetLeft + offsetWidth > scrollLeft + clientWidth) this.element.scrollLeft = offsetLeft - (clientWidth - offsetWidth) / 2;
+    if (offsetLeft < scrollLeft || offsetLeft + offsetWidth > scrollLeft + clientWidth)
+      this.element.scrollLeft = offsetLeft - (clientWidth - offsetWidth) / 2;
   }
 
   /** Whose figures these are: of all kernels, or of the chosen one. */
@@ -97,7 +101,12 @@ export class PipelineView implements View {
       made.setAttribute("aria-pressed", String(this.isOfOne === isOfOne));
       return made;
     };
-    return h("div", { class: "scope", role: "group", "aria-label": "Whose figures" }, choice("all kernels", false), choice(`kernel ${kernel}`, true));
+    return h(
+      "div",
+      { class: "scope", role: "group", "aria-label": "Whose figures" },
+      choice("all kernels", false),
+      choice(`kernel ${kernel}`, true),
+    );
   }
 
   private target(place: Place): Partial<Cursor> {
@@ -120,7 +129,9 @@ export class PipelineView implements View {
         return { place, graph: "uops", panel: "rewrites", ...move };
       }
       case "uops": {
-        const last = own.findLast((stage) => stage.after.length > 0 && (index.children.get(stage.id) ?? []).length === 0);
+        const last = own.findLast(
+          (stage) => stage.after.length > 0 && (index.children.get(stage.id) ?? []).length === 0,
+        );
         const move = last === undefined ? {} : { stage: last.id, step: index.endOf(last) };
         return { place, graph: "uops", tabs: { ...tabs, a: "uops" }, ...move };
       }
@@ -139,9 +150,18 @@ function stageOf(stage: Stage | undefined): Partial<Cursor> {
 
 /** A kernel's number and name (which others may have too), the numbers in it coloured by the kind of axis they are the size of. */
 export function kernelName(kernel: Parameters<typeof kernelNameParts>[0], isNumbered = true): HTMLElement {
-  const axes = kernel.axes.map(([name, kind, size]) => `${size}: ${name}, ${kind}: ${meaning("axis", kind)}`).join("\n");
-  const parts = kernelNameParts(kernel).map(({ text, kind }) => h("span", { class: kind ? `axis-${kind}` : null }, text));
-  return h("span", { class: "kernel-name", title: axes || null }, ...(isNumbered ? [kernelNumber(kernel.id), " "] : []), ...parts);
+  const axes = kernel.axes
+    .map(([name, kind, size]) => `${size}: ${name}, ${kind}: ${meaning("axis", kind)}`)
+    .join("\n");
+  const parts = kernelNameParts(kernel).map(({ text, kind }) =>
+    h("span", { class: kind ? `axis-${kind}` : null }, text),
+  );
+  return h(
+    "span",
+    { class: "kernel-name", title: axes || null },
+    ...(isNumbered ? [kernelNumber(kernel.id), " "] : []),
+    ...parts,
+  );
 }
 
 /** A kernel's number in its hue. */

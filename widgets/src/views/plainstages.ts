@@ -40,8 +40,14 @@ export function decisionsOf(store: Store, stage: Stage): Shown {
     );
   };
   const counts = tally(stage.decisions.map(({ decision }) => decision));
-  const text = Object.entries(counts).map(([decision, n]) => h("p", {}, h("span", { class: `tag d-${decision}` }, `${decision} ${n}`), ` ${meaning("decision", decision)}`));
-  const detail = [h("h5", {}, stage.name), h("p", {}, `${count(stage.decisions.length, "decision")} in ${duration(stage.elapsed_us)}`), ...text];
+  const text = Object.entries(counts).map(([decision, n]) =>
+    h("p", {}, h("span", { class: `tag d-${decision}` }, `${decision} ${n}`), ` ${meaning("decision", decision)}`),
+  );
+  const detail = [
+    h("h5", {}, stage.name),
+    h("p", {}, `${count(stage.decisions.length, "decision")} in ${duration(stage.elapsed_us)}`),
+    ...text,
+  ];
   return { count: stage.decisions.length, row, detail };
 }
 
@@ -72,7 +78,10 @@ function lawsOf(index: TraceIndex, stage: Stage): Element[] {
     const law = index.trace.laws[id]!;
     const nests = [h("div", {}, law.before), h("div", { class: "faint" }, "→"), h("div", {}, law.after)];
     const words = law.words.split("`").map((part, k) => (k % 2 === 1 ? h("code", {}, part) : part));
-    return [h("p", { class: "says" }, h("b", {}, law.name), " ", ...words, ":"), h("div", { class: "law nests" }, ...nests)];
+    return [
+      h("p", { class: "says" }, h("b", {}, law.name), " ", ...words, ":"),
+      h("div", { class: "law nests" }, ...nests),
+    ];
   });
 }
 
@@ -81,7 +90,14 @@ function axesOf(index: TraceIndex, stage: Stage): Element[] {
   const kernel = stage.kernel === null ? undefined : index.trace.kernels[stage.kernel];
   if (kernel === undefined || kernel.axes.length === 0) return [];
   const nest = kernel.axes.map(([name, kind, size], depth) =>
-    h("div", { class: "cell", title: meaning("axis", kind) || null }, `${" ".repeat(depth * 2)}for `, h("b", { class: `axis-${kind}` }, name), ` in range(${size})  `, h("span", { class: "faint" }, kind)),
+    h(
+      "div",
+      { class: "cell", title: meaning("axis", kind) || null },
+      `${" ".repeat(depth * 2)}for `,
+      h("b", { class: `axis-${kind}` }, name),
+      ` in range(${size})  `,
+      h("span", { class: "faint" }, kind),
+    ),
   );
   return [h("p", {}, "The loops of the kernel, outermost first:"), h("div", { class: "tree" }, ...nest)];
 }
@@ -97,28 +113,51 @@ export function plainStage(store: Store, stage: Stage): Shown {
   const [after] = stage.after;
   const isProgram = stage.after.length > 1 && (stage.before.length === 1 || stage.transform !== null); // nodes in order
   let body: HTMLElement[];
-  let verdict = changed === false ? "It changed nothing." : changed === null ? "" : "The steps inside were not recorded.";
+  let verdict =
+    changed === false ? "It changed nothing." : changed === null ? "" : "The steps inside were not recorded.";
   if (isProgram) {
-    body = [treeOf(store, stage.after.map((node) => ({ node, prefix: "", text: nodeText(index.node(node)), folded: 0, hidden: "" })))];
+    body = [
+      treeOf(
+        store,
+        stage.after.map((node) => ({ node, prefix: "", text: nodeText(index.node(node)), folded: 0, hidden: "" })),
+      ),
+    ];
     verdict = `${count(stage.after.length, "UOp")} in order; the listings have them with their operands.`;
-  } else if (changed && before !== undefined && after !== undefined && index.node(before).kind === index.node(after).kind) {
+  } else if (
+    changed &&
+    before !== undefined &&
+    after !== undefined &&
+    index.node(before).kind === index.node(after).kind
+  ) {
     body = [pairOf(store, treeDiff(trace, before, after))];
   } else if (after !== undefined) {
-    body = [treeOf(store, stage.after.slice(0, 4).flatMap((root) => treeLines(trace, root)))];
+    body = [
+      treeOf(
+        store,
+        stage.after.slice(0, 4).flatMap((root) => treeLines(trace, root)),
+      ),
+    ];
   } else {
     body = listingsOf(store, stage);
     if (body.length > 0) verdict = "Every listing of this kernel; a click opens one.";
-    else body = [h("p", { class: "empty" }, `${stage.name} has no graph of its own. It took ${duration(stage.elapsed_us)}.`)];
+    else
+      body = [
+        h("p", { class: "empty" }, `${stage.name} has no graph of its own. It took ${duration(stage.elapsed_us)}.`),
+      ];
   }
   const last = inside.length === 0 && verdict !== "" ? h("p", {}, verdict) : null;
-  const detail = stage.transform === null ? [h("h5", {}, stage.name), h("p", {}, took), last] : [...transformText(index, stage), changed === false ? null : last];
+  const detail =
+    stage.transform === null
+      ? [h("h5", {}, stage.name), h("p", {}, took), last]
+      : [...transformText(index, stage), changed === false ? null : last];
   return { body, detail };
 }
 
 /** The kernel's program in every language, each a button that opens it. */
 function listingsOf(store: Store, stage: Stage): HTMLElement[] {
   return store.index.programsOf(stage.kernel).map(({ language, lines }) => {
-    const open = (): void => store.go({ kernel: stage.kernel, tabs: { ...store.cursor.tabs, [paneOf(language)]: language, all: language } });
+    const open = (): void =>
+      store.go({ kernel: stage.kernel, tabs: { ...store.cursor.tabs, [paneOf(language)]: language, all: language } });
     const text = `Shows ${languageName(language)} beside the graph`;
     return h(
       "button",
@@ -139,7 +178,11 @@ function candidateRows(stage: Stage): Element[] {
       "div",
       { title: note || null, class: `cell candidate${best_us === fastest ? " best" : ""}` },
       h("span", { class: "num" }, best_us === null ? "failed" : duration(best_us)),
-      h("span", { class: "chart" }, h("span", { class: "median", style: `width:${((best_us ?? 0) / slowest) * 100}%` })),
+      h(
+        "span",
+        { class: "chart" },
+        h("span", { class: "median", style: `width:${((best_us ?? 0) / slowest) * 100}%` }),
+      ),
       h("span", {}, opts.length === 0 ? "no opts" : opts.join("  ")),
     ),
   );

@@ -32,20 +32,36 @@ export class RooflineView implements View {
   }
 
   private draw(): void {
-    const [width, height] = [Math.max(LEAST_WIDTH, this.element.clientWidth - 4), Math.max(190, this.element.clientHeight - 30)];
+    const [width, height] = [
+      Math.max(LEAST_WIDTH, this.element.clientWidth - 4),
+      Math.max(190, this.element.clientHeight - 30),
+    ];
     if (this.element.clientWidth === 0 || this.drawn === `${width} ${height}`) return;
     this.drawn = `${width} ${height}`;
-    const { points, ceilings } = this.figure;
+    const { points, lines } = this.figure;
     if (points.length === 0) {
-      replaceChildren(this.element, h("p", { class: "empty" }, "No kernel of this trace that does floating-point arithmetic was timed."));
+      replaceChildren(
+        this.element,
+        h("p", { class: "empty" }, "No kernel of this trace that does floating-point arithmetic was timed."),
+      );
       return;
     }
-    const peaks = ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate);
-    const x = new Scale(points.map(({ intensity }) => intensity), LEFT, width - RIGHT);
+    const peaks = lines.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate);
+    const x = new Scale(
+      points.map(({ intensity }) => intensity),
+      LEFT,
+      width - RIGHT,
+    );
     const y = new Scale([...points.map(({ gflops }) => gflops), ...peaks], height - BOTTOM, TOP);
     const drawing = s(
       "svg",
-      { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `Roofline of ${count(points.length, "kernel")}` },
+      {
+        width,
+        height,
+        viewBox: `0 0 ${width} ${height}`,
+        role: "group",
+        "aria-label": `Roofline of ${count(points.length, "kernel")}`,
+      },
       ...this.axes(x, y, width, height),
       ...this.ceilings(x, y, width),
       ...[...points].sort((a, b) => b.us - a.us).map((point) => this.dot(point, x, y)),
@@ -58,39 +74,53 @@ export class RooflineView implements View {
     const bottom = height - BOTTOM;
     const word = (text: string, at: object): SVGElement => s("text", { ...at }, text);
     return [
-      ...x.ticks(width < 500 ? 5 : 10).flatMap((value) => [
-        s("path", { class: "grid", d: `M${x.at(value)} ${TOP}V${bottom}` }),
-        word(tick(value), { x: x.at(value), y: bottom + 14, "text-anchor": "middle" }),
-      ]),
-      ...y.ticks(height < 260 ? 5 : 10).flatMap((value) => [
-        s("path", { class: "grid", d: `M${LEFT} ${y.at(value)}H${width - RIGHT}` }),
-        word(tick(value), { x: LEFT - 6, y: y.at(value) + 4, "text-anchor": "end" }),
-      ]),
-      word("operations for each byte that is moved (FLOP/B)", { x: (LEFT + width - RIGHT) / 2, y: height - 6, "text-anchor": "middle" }),
+      ...x
+        .ticks(width < 500 ? 5 : 10)
+        .flatMap((value) => [
+          s("path", { class: "grid", d: `M${x.at(value)} ${TOP}V${bottom}` }),
+          word(tick(value), { x: x.at(value), y: bottom + 14, "text-anchor": "middle" }),
+        ]),
+      ...y
+        .ticks(height < 260 ? 5 : 10)
+        .flatMap((value) => [
+          s("path", { class: "grid", d: `M${LEFT} ${y.at(value)}H${width - RIGHT}` }),
+          word(tick(value), { x: LEFT - 6, y: y.at(value) + 4, "text-anchor": "end" }),
+        ]),
+      word("operations for each byte that is moved (FLOP/B)", {
+        x: (LEFT + width - RIGHT) / 2,
+        y: height - 6,
+        "text-anchor": "middle",
+      }),
       word("GFLOP/s", { x: 6, y: 13 }),
     ];
   }
 
   private ceilings(x: Scale, y: Scale, width: number): SVGElement[] {
-    const { ceilings } = this.figure;
-    const peaks = ceilings.filter(({ kind }) => kind === "arithmetic");
-    const top = Math.max(...peaks.map(({ rate }) => rate));
+    const { lines } = this.figure;
+    const peaks = lines.filter(({ kind }) => kind === "arithmetic");
+    const top = Math.max(0, ...peaks.map(({ rate }) => rate)) || y.high;
     const flat = peaks.map(({ name, rate }) => [
       s("path", { class: "roof", d: `M${LEFT} ${y.at(rate)}H${width - RIGHT}` }),
       s("text", { class: "halo", x: LEFT + 8, y: y.at(rate) - 5 }, `${name}: ${figures(rate)} GFLOP/s`),
     ]);
-    const slopes = ceilings.filter(({ kind }) => kind === "memory").map(({ name, rate }, i) => {
-      const [from, to] = [Math.max(x.low, y.low / rate), Math.min(x.high, top / rate)];
-      if (from >= to) return [];
-      const [x0, y0, x1, y1] = [x.at(from), y.at(from * rate), x.at(to), y.at(to * rate)];
-      const angle = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI;
-      const share = 0.34 + 0.14 * i; // not one above the other
-      const place = `translate(${x0 + (x1 - x0) * share} ${y0 + (y1 - y0) * share}) rotate(${angle})`;
-      return [
-        s("path", { class: "roof slope", d: `M${x0} ${y0}L${x1} ${y1}` }),
-        s("text", { class: "halo", transform: place, y: -5, "text-anchor": "middle" }, `${name}: ${figures(rate)} GB/s`),
-      ];
-    });
+    const slopes = lines
+      .filter(({ kind }) => kind === "memory")
+      .map(({ name, rate }, i) => {
+        const [from, to] = [Math.max(x.low, y.low / rate), Math.min(x.high, top / rate)];
+        if (from >= to) return [];
+        const [x0, y0, x1, y1] = [x.at(from), y.at(from * rate), x.at(to), y.at(to * rate)];
+        const angle = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI;
+        const share = 0.34 + 0.14 * i; // not one above the other
+        const place = `translate(${x0 + (x1 - x0) * share} ${y0 + (y1 - y0) * share}) rotate(${angle})`;
+        return [
+          s("path", { class: "roof slope", d: `M${x0} ${y0}L${x1} ${y1}` }),
+          s(
+            "text",
+            { class: "halo", transform: place, y: -5, "text-anchor": "middle" },
+            `${name}: ${figures(rate)} GB/s`,
+          ),
+        ];
+      });
     return [...flat, ...slopes].flat();
   }
 
@@ -119,14 +149,19 @@ export class RooflineView implements View {
       },
       s("title", {}, says),
       s("circle", { r: this.figure.points.length > NUMBERED ? RADIUS - 3 : RADIUS }),
-      s("text", { y: 4, "text-anchor": "middle", class: this.figure.points.length > NUMBERED ? "crowded" : null }, String(point.kernel)),
+      s(
+        "text",
+        { y: 4, "text-anchor": "middle", class: this.figure.points.length > NUMBERED ? "crowded" : null },
+        String(point.kernel),
+      ),
     );
   }
 
   /** The chosen kernel, and those of which something is selected or pointed at. */
   private mark(): void {
     const { index, cursor, related, hovered } = this.store;
-    const kernels = (nodes: Set<number>): Set<number | undefined> => new Set([...nodes].map((id) => index.kernelOf.get(id)));
+    const kernels = (nodes: Set<number>): Set<number | undefined> =>
+      new Set([...nodes].map((id) => index.kernelOf.get(id)));
     const [lit, pointed] = [kernels(related), kernels(hovered)];
     for (const dot of this.element.querySelectorAll<SVGGElement>(".dot")) {
       const kernel = Number(dot.dataset.kernel);

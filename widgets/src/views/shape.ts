@@ -4,7 +4,18 @@
 import { count, grouped } from "../format";
 import type { Ask } from "../asking";
 import { button, h, replaceChildren } from "../dom";
-import { type Box, type Cell, type ShapeData, type ShapeStep, cellsOf, memoryWidth, memoryWindow, shownBox, sizesText, viewText } from "../shapes";
+import {
+  type Box,
+  type Cell,
+  type ShapeData,
+  type ShapeStep,
+  cellsOf,
+  memoryWidth,
+  memoryWindow,
+  shownBox,
+  sizesText,
+  viewText,
+} from "../shapes";
 import type { Change, Store, View } from "../store";
 
 type Move = [string, string];
@@ -58,7 +69,8 @@ export class ShapeView implements View {
     try {
       const data = ask === null ? this.recorded(node ?? null) : ((await this.answer(ask, moves)) as ShapeData);
       if (node !== this.node) return;
-      if (data.node !== this.data?.node) this.hidden = new Set([...data.others.keys()].filter((i) => i >= SHOWN_OTHERS));
+      if (data.node !== this.data?.node)
+        this.hidden = new Set([...data.others.keys()].filter((i) => i >= SHOWN_OTHERS));
       this.data = data;
       this.moves = moves;
       this.show(data.steps.length - 1);
@@ -77,9 +89,20 @@ export class ShapeView implements View {
   private recorded(node: number | null): ShapeData {
     const { shapes } = this.store;
     const known = Object.keys(shapes).map(Number);
-    const origins = node === null ? known : [...this.store.index.ancestors(new Set([node]), this.store.cursor.kernel)].filter((id) => known.includes(id));
-    const found = node !== null && known.includes(node) ? node : origins.sort((a, b) => shapes[b].steps.length - shapes[a].steps.length)[0];
-    if (found === undefined) throw new Error(known.length === 0 ? "No tensor of this trace is a view of another one." : "This came from no view of a tensor: select a RESHAPE, PERMUTE, PAD … or a LOAD of one.");
+    const origins =
+      node === null
+        ? known
+        : [...this.store.index.ancestors(new Set([node]), this.store.cursor.kernel)].filter((id) => known.includes(id));
+    const found =
+      node !== null && known.includes(node)
+        ? node
+        : origins.sort((a, b) => shapes[b].steps.length - shapes[a].steps.length)[0];
+    if (found === undefined)
+      throw new Error(
+        known.length === 0
+          ? "No tensor of this trace is a view of another one."
+          : "This came from no view of a tensor: select a RESHAPE, PERMUTE, PAD … or a LOAD of one.",
+      );
     return shapes[found];
   }
 
@@ -97,11 +120,19 @@ export class ShapeView implements View {
 
   private show(at: number): void {
     const data = this.data!;
-    const focus = this.element.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset.focus : undefined;
+    const focus = this.element.contains(document.activeElement)
+      ? (document.activeElement as HTMLElement).dataset.focus
+      : undefined;
     this.at = Math.max(0, Math.min(at, data.steps.length - 1));
     this.first = [];
     this.firstPlace = null;
-    replaceChildren(this.element, this.way(data), this.controls(data), ...this.words(data.steps[this.at]), h("div", { class: "grids" }));
+    replaceChildren(
+      this.element,
+      this.way(data),
+      this.controls(data),
+      ...this.words(data.steps[this.at]),
+      h("div", { class: "grids" }),
+    );
     this.drawGrids();
     if (focus !== undefined) this.element.querySelector<HTMLElement>(`[data-focus="${focus}"]`)?.focus();
   }
@@ -111,18 +142,36 @@ export class ShapeView implements View {
     const told = data.steps.length - this.moves.length;
     const steps = data.steps.map((step, i) => {
       const name = i === 0 ? `${data.name} ` : `${step.op.toLowerCase()} ${step.arg} `;
-      const made = button(name, i === 0 ? "Where it begins" : step.law, () => this.show(i), i < told ? "step" : "step own");
+      const made = button(
+        name,
+        i === 0 ? "Where it begins" : step.law,
+        () => this.show(i),
+        i < told ? "step" : "step own",
+      );
       made.append(h("b", {}, sizesText(step.shape)));
       made.dataset.focus = `step ${i}`;
       made.setAttribute("aria-current", i === this.at ? "step" : "false");
       return made;
     });
-    const undo = this.moves.length === 0 ? null : button("undo", "Without the last movement that was added here", () => void this.request(this.moves.slice(0, -1)));
+    const undo =
+      this.moves.length === 0
+        ? null
+        : button(
+            "undo",
+            "Without the last movement that was added here",
+            () => void this.request(this.moves.slice(0, -1)),
+          );
     return h("div", { class: "way", role: "group", "aria-label": "Movements" }, ...steps, undo);
   }
 
   private controls(data: ShapeData): HTMLElement {
-    if (this.store.ask === null) return h("p", { class: "note faint moves" }, "Further movements take Python: ", h("code", {}, `view.shape_of(${data.node}).permute(…)`));
+    if (this.store.ask === null)
+      return h(
+        "p",
+        { class: "note faint moves" },
+        "Further movements take Python: ",
+        h("code", {}, `view.shape_of(${data.node}).permute(…)`),
+      );
     const fitting = data.moves.filter(([, suggestion]) => suggestion !== "");
     const known = new Map(fitting.map(([op, suggestion]) => [op, suggestion]));
     if (!known.has(this.op)) this.op = fitting[0]?.[0] ?? "reshape";
@@ -165,7 +214,8 @@ export class ShapeView implements View {
   /** What the last movement does, the views, and the index expression before and after the rules. */
   private words(step: ShapeStep): HTMLElement[] {
     const text = ([place, valid]: [string, string]): string => (valid === "" ? place : `${place}   if ${valid}`);
-    const fact = (name: string, value: string): HTMLElement => h("div", { class: "fact" }, h("span", { class: "faint" }, name), h("code", {}, value));
+    const fact = (name: string, value: string): HTMLElement =>
+      h("div", { class: "fact" }, h("span", { class: "faint" }, name), h("code", {}, value));
     const facts = step.views.map((view, i) => fact(step.views.length === 1 ? "view" : `view ${i}`, viewText(view)));
     if (step.formula !== "") facts.unshift(fact(step.op.toLowerCase(), step.formula));
     facts.push(fact("lies at", text(step.before)));
@@ -181,7 +231,12 @@ export class ShapeView implements View {
     const offsets = cells.flatMap(({ offset }) => (offset === null ? [] : [offset]));
     this.active = null;
     this.said.textContent = "Point at an element, or at a place in memory; or walk with the arrow keys.";
-    replaceChildren(this.element.querySelector(".grids")!, this.elements(step, box, cells), this.memory(data, offsets), this.said);
+    replaceChildren(
+      this.element.querySelector(".grids")!,
+      this.elements(step, box, cells),
+      this.memory(data, offsets),
+      this.said,
+    );
   }
 
   private elements(step: ShapeStep, box: Box, cells: Cell[]): HTMLElement {
@@ -189,7 +244,11 @@ export class ShapeView implements View {
     const rows = box.length < 2 ? 1 : box.at(-2)![1] - box.at(-2)![0];
     this.cells = cells.map((cell) => {
       const { index, offset } = cell;
-      const element = h("span", { class: offset === null ? "place padding" : "place" }, offset === null ? "·" : String(offset));
+      const element = h(
+        "span",
+        { class: offset === null ? "place padding" : "place" },
+        offset === null ? "·" : String(offset),
+      );
       const point = (): void => this.point(index);
       element.addEventListener("pointerenter", point);
       return { cell, element };
@@ -198,18 +257,54 @@ export class ShapeView implements View {
     for (let at = 0; at < cells.length; at += rows * columns) {
       const outer = cells[at].index.slice(0, -2);
       const label = outer.length === 0 ? null : h("div", { class: "faint" }, `[${outer.join(", ")}, …]`);
-      const heads = Array.from({ length: columns }, (_, i) => h("span", { class: "head" }, String((box.at(-1)?.[0] ?? 0) + i)));
+      const heads = Array.from({ length: columns }, (_, i) =>
+        h("span", { class: "head" }, String((box.at(-1)?.[0] ?? 0) + i)),
+      );
       const lines = Array.from({ length: rows }, (_, row) => {
         const head = h("span", { class: "head" }, box.length < 2 ? "" : String(box.at(-2)![0] + row));
         return [head, ...this.cells.slice(at + row * columns, at + (row + 1) * columns).map(({ element }) => element)];
       });
-      planes.push(h("div", { class: "plane" }, label, h("div", { class: "cells", style: `--width:${columns}` }, h("span", { class: "head" }), ...heads, ...lines.flat())));
+      planes.push(
+        h(
+          "div",
+          { class: "plane" },
+          label,
+          h(
+            "div",
+            { class: "cells", style: `--width:${columns}` },
+            h("span", { class: "head" }),
+            ...heads,
+            ...lines.flat(),
+          ),
+        ),
+      );
     }
     const label = `elements of ${sizesText(step.shape)}: where each lies`;
-    const grid = h("div", { class: "grid", tabindex: 0, role: "group", "aria-label": `${label}; arrow keys walk`, "data-focus": "elements" }, ...planes);
+    const grid = h(
+      "div",
+      {
+        class: "grid",
+        tabindex: 0,
+        role: "group",
+        "aria-label": `${label}; arrow keys walk`,
+        "data-focus": "elements",
+      },
+      ...planes,
+    );
     grid.addEventListener("keydown", (event) => this.walk(event, columns));
     grid.addEventListener("pointerleave", () => this.light(null, []));
-    return h("figure", {}, h("figcaption", {}, h("b", {}, "elements"), h("span", { class: "faint" }, ` · where each lies${shownText(step.shape, box)}`)), ...this.sliders(step.shape, box), grid);
+    return h(
+      "figure",
+      {},
+      h(
+        "figcaption",
+        {},
+        h("b", {}, "elements"),
+        h("span", { class: "faint" }, ` · where each lies${shownText(step.shape, box)}`),
+      ),
+      ...this.sliders(step.shape, box),
+      grid,
+    );
   }
 
   /** A slider for each axis of which only a part is shown. */
@@ -223,9 +318,25 @@ export class ShapeView implements View {
         this.drawGrids();
         this.element.querySelector<HTMLElement>(`[data-focus="axis ${axis}"]`)?.focus();
       };
-      const slider = h("input", { type: "range", min: 0, max: shape[axis] - (stop - start), value: start, "data-focus": `axis ${axis}`, "aria-label": `First of axis ${axis}`, oninput: move });
+      const slider = h("input", {
+        type: "range",
+        min: 0,
+        max: shape[axis] - (stop - start),
+        value: start,
+        "data-focus": `axis ${axis}`,
+        "aria-label": `First of axis ${axis}`,
+        oninput: move,
+      });
       slider.addEventListener("keydown", (event) => event.stopPropagation());
-      return [h("label", { class: "slide" }, `i${axis} `, slider, h("span", { class: "faint" }, ` ${start} … ${stop - 1} of ${grouped(shape[axis])}`))];
+      return [
+        h(
+          "label",
+          { class: "slide" },
+          `i${axis} `,
+          slider,
+          h("span", { class: "faint" }, ` ${start} … ${stop - 1} of ${grouped(shape[axis])}`),
+        ),
+      ];
     });
   }
 
@@ -233,29 +344,77 @@ export class ShapeView implements View {
     const width = memoryWidth(data.steps);
     const counts = new Map<number, number>();
     for (const offset of offsets) counts.set(offset, (counts.get(offset) ?? 0) + 1);
-    const [start, stop] = memoryWindow(data.size, width, this.firstPlace ?? offsets.reduce((a, b) => Math.min(a, b), offsets[0] ?? 0));
-    const beside = data.others.map(({ views }, i) => (this.hidden.has(i) ? new Set<number | null>() : new Set(cellsOf(views, shownBox(views.at(-1)![0])).map(({ offset }) => offset))));
+    const [start, stop] = memoryWindow(
+      data.size,
+      width,
+      this.firstPlace ?? offsets.reduce((a, b) => Math.min(a, b), offsets[0] ?? 0),
+    );
+    const beside = data.others.map(({ views }, i) =>
+      this.hidden.has(i)
+        ? new Set<number | null>()
+        : new Set(cellsOf(views, shownBox(views.at(-1)![0])).map(({ offset }) => offset)),
+    );
     this.places.clear();
     const boxes = Array.from({ length: stop - start }, (_, i) => {
       const at = start + i;
       const times = counts.get(at) ?? 0;
       const bars = beside.flatMap((places, k) => (places.has(at) ? [h("i", { class: `view${k % HUES}` })] : []));
-      const element = h("span", { class: times === 0 ? "place unread" : times === 1 ? "place" : "place often" }, String(at), bars.length === 0 ? null : h("span", { class: "bars" }, ...bars));
+      const element = h(
+        "span",
+        { class: times === 0 ? "place unread" : times === 1 ? "place" : "place often" },
+        String(at),
+        bars.length === 0 ? null : h("span", { class: "bars" }, ...bars),
+      );
       element.addEventListener("pointerenter", () => this.pointAt(at));
       this.places.set(at, element);
       return element;
     });
-    const part = stop - start < data.size ? ` · ${start} … ${stop - 1} of ${grouped(data.size)}` : ` · ${count(data.size, "place")}`;
+    const part =
+      stop - start < data.size
+        ? ` · ${start} … ${stop - 1} of ${grouped(data.size)}`
+        : ` · ${count(data.size, "place")}`;
     const slide = (event: Event): void => {
       this.firstPlace = Number((event.target as HTMLInputElement).value) * width;
       this.drawGrids();
       this.element.querySelector<HTMLElement>('[data-focus="memory"]')?.focus();
     };
     const last = Math.ceil(data.size / width) - Math.ceil((stop - start) / width);
-    const slider = last <= 0 ? null : h("label", { class: "slide" }, "from ", h("input", { type: "range", min: 0, max: last, value: start / width, "data-focus": "memory", "aria-label": "First row of memory", oninput: slide, onkeydown: (event: Event) => event.stopPropagation() }));
-    const grid = h("div", { class: "grid", role: "img", "aria-label": `memory${part}: ${counts.size} places are read by the elements shown` }, h("div", { class: "cells bare", style: `--width:${width}` }, ...boxes));
+    const slider =
+      last <= 0
+        ? null
+        : h(
+            "label",
+            { class: "slide" },
+            "from ",
+            h("input", {
+              type: "range",
+              min: 0,
+              max: last,
+              value: start / width,
+              "data-focus": "memory",
+              "aria-label": "First row of memory",
+              oninput: slide,
+              onkeydown: (event: Event) => event.stopPropagation(),
+            }),
+          );
+    const grid = h(
+      "div",
+      {
+        class: "grid",
+        role: "img",
+        "aria-label": `memory${part}: ${counts.size} places are read by the elements shown`,
+      },
+      h("div", { class: "cells bare", style: `--width:${width}` }, ...boxes),
+    );
     grid.addEventListener("pointerleave", () => this.light(null, []));
-    return h("figure", {}, h("figcaption", {}, h("b", {}, data.name), h("span", { class: "faint" }, part)), slider, grid, this.key(data));
+    return h(
+      "figure",
+      {},
+      h("figcaption", {}, h("b", {}, data.name), h("span", { class: "faint" }, part)),
+      slider,
+      grid,
+      this.key(data),
+    );
   }
 
   /** Which colour means what; other views of the same memory can be laid over it. */
@@ -267,11 +426,24 @@ export class ShapeView implements View {
         this.drawGrids();
         this.element.querySelector<HTMLElement>(`[data-focus="other ${i}"]`)?.focus();
       };
-      const box = h("input", { type: "checkbox", checked: !this.hidden.has(i), "data-focus": `other ${i}`, onchange: change });
+      const box = h("input", {
+        type: "checkbox",
+        checked: !this.hidden.has(i),
+        "data-focus": `other ${i}`,
+        onchange: change,
+      });
       return h("label", { class: "beside" }, box, h("i", { class: `view${i % HUES}` }), name);
     });
-    const swatch = (cls: string, text: string): HTMLElement => h("span", { class: "key" }, h("span", { class: `place ${cls}` }), text);
-    return h("div", { class: "keys" }, swatch("", "read"), swatch("often", "read several times"), swatch("unread", "not read here"), ...(others.length === 0 ? [] : [h("span", { class: "faint" }, "also viewed as"), ...others]));
+    const swatch = (cls: string, text: string): HTMLElement =>
+      h("span", { class: "key" }, h("span", { class: `place ${cls}` }), text);
+    return h(
+      "div",
+      { class: "keys" },
+      swatch("", "read"),
+      swatch("often", "read several times"),
+      swatch("unread", "not read here"),
+      ...(others.length === 0 ? [] : [h("span", { class: "faint" }, "also viewed as"), ...others]),
+    );
   }
 
   // *** pointing ***
@@ -281,7 +453,10 @@ export class ShapeView implements View {
     this.active = found;
     const { cell } = this.cells[found];
     this.light(cell.offset, [found]);
-    this.said.textContent = cell.offset === null ? `[${index.join(", ")}] is padding: nothing is read` : `[${index.join(", ")}] lies at ${cell.offset}`;
+    this.said.textContent =
+      cell.offset === null
+        ? `[${index.join(", ")}] is padding: nothing is read`
+        : `[${index.join(", ")}] lies at ${cell.offset}`;
   }
 
   private pointAt(offset: number): void {
@@ -289,7 +464,10 @@ export class ShapeView implements View {
     this.light(offset, readers);
     const names = readers.slice(0, 6).map((i) => `[${this.cells[i].cell.index.join(", ")}]`);
     const more = readers.length > 6 ? ` and ${readers.length - 6} more` : "";
-    this.said.textContent = readers.length === 0 ? `place ${offset} is read by no element shown` : `place ${offset} is read by ${names.join(", ")}${more}`;
+    this.said.textContent =
+      readers.length === 0
+        ? `place ${offset} is read by no element shown`
+        : `place ${offset} is read by ${names.join(", ")}${more}`;
   }
 
   private light(offset: number | null, elements: number[]): void {

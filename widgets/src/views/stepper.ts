@@ -18,8 +18,18 @@ export class StepperView implements View {
   readonly element = h("div", { class: "stepper" });
   private readonly scrub = h("div", { class: "scrub" });
   private readonly middle = h("div", { class: "middle" });
-  private readonly diff = h("div", { class: "diff scroll", tabindex: 0, role: "region", "aria-label": "What the step did" });
-  private readonly detail = h("div", { class: "detail scroll", tabindex: 0, role: "region", "aria-label": "The rule, or the stage" });
+  private readonly diff = h("div", {
+    class: "diff scroll",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "What the step did",
+  });
+  private readonly detail = h("div", {
+    class: "detail scroll",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "The rule, or the stage",
+  });
   private readonly tree: PassTree;
   private skipRebuilds = true;
   private rows: VirtualRows | null = null; // of a list too long to be all elements
@@ -55,7 +65,9 @@ export class StepperView implements View {
 
   private next(direction: 1 | -1): { stage: number; step: number } | null {
     const { stage, step } = this.store.cursor;
-    return stage === null ? null : nextStop(this.store.index.trace.stages, { stage, step }, direction, !this.skipRebuilds);
+    return stage === null
+      ? null
+      : nextStop(this.store.index.trace.stages, { stage, step }, direction, !this.skipRebuilds);
   }
 
   /** One stop forward (1) or back (-1), into the next pass or the one before where this one has no more. */
@@ -68,7 +80,8 @@ export class StepperView implements View {
   private sayEnd(direction: 1 | -1): void {
     const said = this.scrub.querySelector<HTMLElement>(".end");
     if (said === null) return;
-    said.textContent = direction > 0 ? "the end: nothing changes after this" : "the beginning: nothing changed before this";
+    said.textContent =
+      direction > 0 ? "the end: nothing changes after this" : "the beginning: nothing changed before this";
     said.classList.remove("flash");
     void said.offsetWidth; // restarts the animation
     said.classList.add("flash");
@@ -97,7 +110,14 @@ export class StepperView implements View {
     const roots = stage.after.length > 0 ? stage.after : stage.before;
     const isLazy = roots.length > 0 && index.node(roots[0]).kind === "lazybuffer";
     const graph = isLazy ? "lazy" : "uops";
-    this.store.go({ stage: stage.id, kernel, step: index.endOf(stage), place: isLazy ? "lazy" : "passes", graph, panel: "rewrites" });
+    this.store.go({
+      stage: stage.id,
+      kernel,
+      step: index.endOf(stage),
+      place: isLazy ? "lazy" : "passes",
+      graph,
+      panel: "rewrites",
+    });
   }
 
   private seek(found: (step: Step) => boolean): void {
@@ -144,7 +164,14 @@ export class StepperView implements View {
     }
     this.drawScrub(stage);
     if (stage.steps.length > 0) this.drawFiring(stage);
-    else this.drawShown(stage.decisions.length > 0 ? decisionsOf(this.store, stage) : hasOpts(stage) ? optsOf(this.store, stage) : plainStage(this.store, stage));
+    else
+      this.drawShown(
+        stage.decisions.length > 0
+          ? decisionsOf(this.store, stage)
+          : hasOpts(stage)
+            ? optsOf(this.store, stage)
+            : plainStage(this.store, stage),
+      );
     this.mark();
   }
 
@@ -152,14 +179,31 @@ export class StepperView implements View {
     const stops = this.stops(stage);
     const { step } = this.store.cursor;
     if (stage.steps.length === 0) {
-      const words = stage.decisions.length > 0 ? "decisions" : stage.opts.length > 0 ? "opts" : stage.transform !== null ? "transform" : "no firings";
+      const words =
+        stage.decisions.length > 0
+          ? "decisions"
+          : stage.opts.length > 0
+            ? "opts"
+            : stage.transform !== null
+              ? "transform"
+              : "no firings";
       delete this.scrub.dataset.stage;
-      replaceChildren(this.scrub, ...this.arrows(), h("b", {}, stage.name), h("span", { class: "faint" }, words), h("span", { class: "space" }), endStatus());
+      replaceChildren(
+        this.scrub,
+        ...this.arrows(),
+        h("b", {}, stage.name),
+        h("span", { class: "faint" }, words),
+        h("span", { class: "space" }),
+        endStatus(),
+      );
       this.showEnds();
       return;
     }
     let slider = this.scrub.querySelector<HTMLInputElement>('input[type="range"]');
-    const at = Math.max(0, stops.findLastIndex((k) => k <= step));
+    const at = Math.max(
+      0,
+      stops.findLastIndex((k) => k <= step),
+    );
     if (slider === null || this.scrub.dataset.stage !== String(stage.id)) {
       slider = h("input", { type: "range", min: 0, step: 1, "aria-label": "Step" });
       const seek = oncePerFrame((position: number) => {
@@ -191,7 +235,11 @@ export class StepperView implements View {
     slider.style.setProperty("--done", `${(at / Math.max(1, stops.length - 1)) * 100}%`);
     const total = this.store.index.firings(stage);
     const isTransform = stage.transform !== null;
-    const text = isTransform ? (step > 0 ? "after the transform" : "before the transform") : `${firingsUpTo(stage, step)} / ${total}`;
+    const text = isTransform
+      ? step > 0
+        ? "after the transform"
+        : "before the transform"
+      : `${firingsUpTo(stage, step)} / ${total}`;
     this.scrub.querySelector(".at")!.textContent = text;
     slider.setAttribute("aria-valuetext", isTransform ? text : `firing ${text}`);
     const isFiring = this.current()?.rule != null;
@@ -223,14 +271,25 @@ export class StepperView implements View {
     const step = this.current();
     if (step === null) {
       const rows = stage.before.flatMap((root) => treeLines(index.trace, root));
-      const says = stage.transform === null ? "nothing has fired yet. → shows the first firing." : "→ shows what it makes of the whole graph.";
+      const says =
+        stage.transform === null
+          ? "nothing has fired yet. → shows the first firing."
+          : "→ shows what it makes of the whole graph.";
       replaceChildren(this.diff, h("p", { class: "note" }, `Before ${stage.name}: ${says}`), treeOf(store, rows));
-      replaceChildren(this.detail, ...(stage.transform === null ? passText(index, stage, (to) => this.goTo(to)) : transformText(index, stage)));
+      replaceChildren(
+        this.detail,
+        ...(stage.transform === null ? passText(index, stage, (to) => this.goTo(to)) : transformText(index, stage)),
+      );
       return;
     }
     replaceChildren(this.diff, pairOf(store, treeDiff(index.trace, step.before, step.after)));
     const rule = step.rule === null ? null : index.trace.rules[step.rule];
-    const about = stage.transform !== null ? transformText(index, stage) : rule === null ? rebuiltText(index, step) : ruleText(store, rule, stage, step);
+    const about =
+      stage.transform !== null
+        ? transformText(index, stage)
+        : rule === null
+          ? rebuiltText(index, step)
+          : ruleText(store, rule, stage, step);
     replaceChildren(this.detail, ...about);
   }
 
@@ -238,7 +297,8 @@ export class StepperView implements View {
   private drawShown(shown: Shown): void {
     replaceChildren(this.detail, ...shown.detail);
     if ("body" in shown) replaceChildren(this.diff, ...shown.body);
-    else if (shown.count <= LONG) replaceChildren(this.diff, ...Array.from({ length: shown.count }, (_, at) => shown.row(at)));
+    else if (shown.count <= LONG)
+      replaceChildren(this.diff, ...Array.from({ length: shown.count }, (_, at) => shown.row(at)));
     else {
       replaceChildren(this.diff);
       this.diff.scrollTop = 0;

@@ -24,7 +24,11 @@ export function ruleText(store: Store, rule: Rule, stage: Stage, step: Step): De
     verdictOf(store, stage, cursor.step),
     rule.law === "" ? null : h("div", { class: "law" }, rule.law),
     ...paragraphs(rule.doc).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
-    h("p", { class: "place" }, `${place}firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`),
+    h(
+      "p",
+      { class: "place" },
+      `${place}firing ${nth} of ${firings} here · ${duration(Math.max(0, took))} to the next step`,
+    ),
     rule.text === "" ? null : codeBlock(rule.text),
   ];
 }
@@ -36,12 +40,17 @@ export function transformText(index: TraceIndex, stage: Stage): Detail {
   const after = new Set(index.reachable(stage.after));
   const added = [...after].filter((node) => !before.has(node)).length;
   const removed = [...before].filter((node) => !after.has(node)).length;
-  const nodes = added + removed > 0 ? `${before.size} → ${count(after.size, "node")}: ${added} added, ${removed} removed` : count(after.size, "node");
+  const nodes =
+    added + removed > 0
+      ? `${before.size} → ${count(after.size, "node")}: ${added} added, ${removed} removed`
+      : count(after.size, "node");
   const did = index.changed(stage) ? nodes : "It changed nothing here";
   return [
     h("h5", {}, transform.name),
     h("p", {}, h("span", { class: "tag d-keep" }, "transform"), " of the whole graph, in one step"),
-    ...paragraphs(transform.law).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
+    ...paragraphs(transform.law).map(({ text, formula }) =>
+      formula ? h("div", { class: "law" }, text) : h("p", {}, text),
+    ),
     h("p", { class: "place" }, `${transform.file}:${transform.line} · ${did} · ${duration(stage.elapsed_us)}`),
     transform.text === "" ? null : codeBlock(transform.text),
   ];
@@ -52,7 +61,11 @@ export function rebuiltText(index: TraceIndex, step: Step): Detail {
   const what = index.node(step.after).label;
   return [
     h("h5", {}, "made anew"),
-    h("p", {}, `No rule fired on this ${what}: its sources changed, so that an equal node over the new sources takes its place.`),
+    h(
+      "p",
+      {},
+      `No rule fired on this ${what}: its sources changed, so that an equal node over the new sources takes its place.`,
+    ),
   ];
 }
 
@@ -60,17 +73,34 @@ export function rebuiltText(index: TraceIndex, step: Step): Detail {
 export function passText(index: TraceIndex, stage: Stage, open: (step: number) => void): Detail {
   const counts = new Map<number, number>();
   for (const step of stage.steps) if (step.rule !== null) counts.set(step.rule, (counts.get(step.rule) ?? 0) + 1);
-  const rows = [...counts].sort((a, b) => b[1] - a[1]).map(([rule, n]) => {
-    const openFirst = (): void => open(stage.steps.findIndex((step) => step.rule === rule) + 1);
-    return h("button", { type: "button", class: "row", onclick: openFirst }, h("span", { class: "name" }, index.trace.rules[rule].name), h("span", { class: "n" }, String(n)));
-  });
+  const rows = [...counts]
+    .sort((a, b) => b[1] - a[1])
+    .map(([rule, n]) => {
+      const openFirst = (): void => open(stage.steps.findIndex((step) => step.rule === rule) + 1);
+      return h(
+        "button",
+        { type: "button", class: "row", onclick: openFirst },
+        h("span", { class: "name" }, index.trace.rules[rule].name),
+        h("span", { class: "n" }, String(n)),
+      );
+    });
   const does = meaning("pass", stage.name);
   const wrong = wrongSteps(index, stage);
   return [
     h("h5", {}, stage.name),
-    wrong.length === 0 ? null : h("p", {}, button(`${count(wrong.length, "firing")} found wrong`, "To the first of them", () => open(wrong[0]), "wrong")),
+    wrong.length === 0
+      ? null
+      : h(
+          "p",
+          {},
+          button(`${count(wrong.length, "firing")} found wrong`, "To the first of them", () => open(wrong[0]), "wrong"),
+        ),
     does === "" ? null : h("p", {}, does),
-    h("p", {}, `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")} in ${duration(stage.elapsed_us)}`),
+    h(
+      "p",
+      {},
+      `${count(index.firings(stage), "firing")} of ${count(counts.size, "rule")} in ${duration(stage.elapsed_us)}`,
+    ),
     ...rows,
   ];
 }
@@ -78,7 +108,9 @@ export function passText(index: TraceIndex, stage: Stage, open: (step: number) =
 /** Python, highlighted. */
 export function codeBlock(text: string): HTMLElement {
   const lines = text.split("\n").map((line) => {
-    const spans = tokenize("python", line).map(([kind, part]) => (kind === "" ? part : h("span", { class: `t-${kind}` }, part)));
+    const spans = tokenize("python", line).map(([kind, part]) =>
+      kind === "" ? part : h("span", { class: `t-${kind}` }, part),
+    );
     return h("div", {}, ...spans, line === "" ? " " : null);
   });
   return h("pre", { class: "rule-source", tabindex: 0, role: "group", "aria-label": "Source of the rule" }, ...lines);

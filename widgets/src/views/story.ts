@@ -96,7 +96,12 @@ export class StoryView implements View {
       h("span", { class: "space" }),
       h("span", { class: "faint" }, `${this.at + 1} of ${this.chapters.length}`),
       h("span", { class: "space" }),
-      button(next === undefined ? "Open the workbench →" : `${next.title} →`, next === undefined ? "All views at once (→)" : "The next chapter (→)", () => this.move(1), "next"),
+      button(
+        next === undefined ? "Open the workbench →" : `${next.title} →`,
+        next === undefined ? "All views at once (→)" : "The next chapter (→)",
+        () => this.move(1),
+        "next",
+      ),
     );
   }
 
@@ -132,12 +137,31 @@ export class StoryView implements View {
       if (asked + earlier === 0) return h("div", { class: "asking plain" }, ...words);
       const choose = (): void => this.store.select(this.store.index.nodesOfLine(source, line));
       const bar = h("span", { class: "asked-bar", style: `width:${(asked / most) * 100}%` });
-      const before = earlier === 0 ? null : h("span", { class: "earlier", title: "Built before: this line is the first to use them" }, `+ ${grouped(earlier)} from before`);
+      const before =
+        earlier === 0
+          ? null
+          : h(
+              "span",
+              { class: "earlier", title: "Built before: this line is the first to use them" },
+              `+ ${grouped(earlier)} from before`,
+            );
       const says = h("span", { class: "faint" }, count(asked, "operation"), before);
-      return h("button", { type: "button", class: "asking", title: "Select what this line asked for", onclick: choose }, ...words, h("span", { class: "asked-track" }, bar), says);
+      return h(
+        "button",
+        { type: "button", class: "asking", title: "Select what this line asked for", onclick: choose },
+        ...words,
+        h("span", { class: "asked-track" }, bar),
+        says,
+      );
     });
-    const rest = all.length > MOST_LINES ? h("p", { class: "faint" }, `and ${count(all.length - MOST_LINES, "more line")}`) : null;
-    return h("div", { class: "asked scroll", tabindex: 0, role: "group", "aria-label": "Lines of your Python" }, ...rows, rest);
+    const rest =
+      all.length > MOST_LINES ? h("p", { class: "faint" }, `and ${count(all.length - MOST_LINES, "more line")}`) : null;
+    return h(
+      "div",
+      { class: "asked scroll", tabindex: 0, role: "group", "aria-label": "Lines of your Python" },
+      ...rows,
+      rest,
+    );
   }
 
   /** Loops in loops, coloured by how each is walked, and what is done in them. */
@@ -154,13 +178,27 @@ export class StoryView implements View {
           : h(
               "div",
               { class: `loop axis-${kind}` },
-              h("div", { class: "loop-head" }, "for ", h("b", { class: `axis-${kind}` }, name), range, h("span", { class: "faint" }, ` ${kind} · ${AXIS_WORDS[kind] ?? ""}`)),
+              h(
+                "div",
+                { class: "loop-head" },
+                "for ",
+                h("b", { class: `axis-${kind}` }, name),
+                range,
+                h("span", { class: "faint" }, ` ${kind} · ${AXIS_WORDS[kind] ?? ""}`),
+              ),
             );
       open[depth].append(made);
       open.splice(depth + 1, open.length, made);
     }
-    const opts = kernel.opts.map((opt) => h("p", { class: "opt-said" }, h("span", { class: "chip" }, opt), optMeaning(opt).replace(`${opt}: `, "")));
-    return h("div", { class: "nest scroll", tabindex: 0, role: "group", "aria-label": "Loops of the kernel" }, nest, ...opts);
+    const opts = kernel.opts.map((opt) =>
+      h("p", { class: "opt-said" }, h("span", { class: "chip" }, opt), optMeaning(opt).replace(`${opt}: `, "")),
+    );
+    return h(
+      "div",
+      { class: "nest scroll", tabindex: 0, role: "group", "aria-label": "Loops of the kernel" },
+      nest,
+      ...opts,
+    );
   }
 
   private firing(id: number): Element {
@@ -172,7 +210,14 @@ export class StoryView implements View {
       if (line === null) return h("div", { class: "cell none" });
       const mark = cls === "del" ? "−" : cls === "add" ? "+" : " ";
       const rest = line.folded > 0 ? ` + ${line.folded} below` : "";
-      return h("div", { class: `cell ${cls}` }, h("span", { class: "sign" }, mark), h("span", { class: "faint" }, line.prefix), line.text, h("span", { class: "faint" }, rest));
+      return h(
+        "div",
+        { class: `cell ${cls}` },
+        h("span", { class: "sign" }, mark),
+        h("span", { class: "faint" }, line.prefix),
+        line.text,
+        h("span", { class: "faint" }, rest),
+      );
     };
     const cells = treeDiff(trace, typical.step.before, typical.step.after).flatMap(({ before, after, same }) => [
       cell(before, same ? "" : "del"),
@@ -184,7 +229,9 @@ export class StoryView implements View {
       { class: "fired scroll", tabindex: 0, role: "group", "aria-label": "Before and after" },
       h("h5", {}, rule.name),
       rule.law === "" ? null : h("div", { class: "law" }, rule.law),
-      ...paragraphs(rule.doc).slice(0, 1).map(({ text }) => h("p", { class: "doc" }, text)),
+      ...paragraphs(rule.doc)
+        .slice(0, 1)
+        .map(({ text }) => h("p", { class: "doc" }, text)),
       h("div", { class: "diff" }, h("div", { class: "pair" }, ...heads, ...cells)),
     );
   }

@@ -7,7 +7,7 @@ import type { Change, Store, View } from "../store";
 import { nameOf } from "../tuner/tree";
 import { whatIfOf } from "../whatif";
 
-/** `Throughput.as_data` in tinyexplore/explore/byhand/throughput.py. */
+/** `Throughput.as_data` in tinyexplore/explore/analysis/byhand/throughput.py. */
 export interface ThroughputData {
   kernel: string;
   lines: [number, number] | null;
@@ -15,7 +15,7 @@ export interface ThroughputData {
   cycles: number;
   ports: [string, number][];
   front_end: number;
-  bound: "ports" | "front end" | "dependencies";
+  bound: "ports" | "front end" | "dependencies" | "unknown";
   reason: string;
   cpu: string;
   tool: string;
@@ -23,7 +23,12 @@ export interface ThroughputData {
   notes: string[];
 }
 
-const WORDS = { ports: "the ports", "front end": "the front end", dependencies: "dependencies" };
+const WORDS = {
+  ports: "the ports",
+  "front end": "the front end",
+  dependencies: "dependencies",
+  unknown: "something that the model leaves out",
+};
 const LEAST_SHOWN = 0.005; // cycles
 const MOST_BEYOND = 4; // times the simulated cycles: what was measured is drawn up to there
 
@@ -67,10 +72,13 @@ export class ThroughputView implements View {
   private request(): void {
     const { kernel, branch } = this;
     void this.answering.request<ThroughputData>({
-      question: { ask: "throughput", kernel, branch },
+      question: { ask: "throughput", kernel: kernel ?? 0, branch },
       kept: this.store.throughputs[branch === null ? String(kernel) : `${kernel}:${branch}`],
       meanwhile: "asking llvm-mca …",
-      nobody: ["This loop was not asked for before the page was made. In a notebook this panel asks llvm-mca, and so does ", `view.throughput(${kernel})`],
+      nobody: [
+        "This loop was not asked for before the page was made. In a notebook this panel asks llvm-mca, and so does ",
+        `view.kernels[${kernel}].throughput()`,
+      ],
       show: (found) => this.show(found),
       say: (text, code) => replaceChildren(this.element, this.choices(), note(text, code)),
       refused: () => (this.kernel = branch === null ? null : kernel), // as captured, it is asked again when the panel is opened again
@@ -80,15 +88,32 @@ export class ThroughputView implements View {
   /** The kernel as captured, or as it is in a branch of the tuner. */
   private choices(): HTMLElement {
     const { index } = this.store;
-    const branches = whatIfOf(index).of(this.kernel ?? 0).filter(({ status, kernels }) => status === "done" && kernels.some(({ listings }) => listings.some(({ language }) => language === "asm")));
-    const options = branches.map((branch) => h("option", { value: branch.id, selected: branch.id === this.branch }, `${nameOf(branch)} (branch ${branch.id})`));
+    const branches = whatIfOf(index)
+      .of(this.kernel ?? 0)
+      .filter(
+        ({ status, kernels }) =>
+          status === "done" && kernels.some(({ listings }) => listings.some(({ language }) => language === "asm")),
+      );
+    const options = branches.map((branch) =>
+      h("option", { value: branch.id, selected: branch.id === this.branch }, `${nameOf(branch)} (branch ${branch.id})`),
+    );
     const change = (event: Event): void => {
       const { value } = event.target as HTMLSelectElement;
       this.branch = value === "" ? null : Number(value);
       this.request();
     };
-    const select = h("select", { "aria-label": "Which of the kernel's branches", onchange: change }, h("option", { value: "", selected: this.branch === null }, "as captured"), ...options);
-    return h("div", { class: "steps" }, h("b", {}, index.trace.kernels[this.kernel ?? 0]?.name ?? ""), branches.length === 0 ? null : select);
+    const select = h(
+      "select",
+      { "aria-label": "Which of the kernel's branches", onchange: change },
+      h("option", { value: "", selected: this.branch === null }, "as captured"),
+      ...options,
+    );
+    return h(
+      "div",
+      { class: "steps" },
+      h("b", {}, index.trace.kernels[this.kernel ?? 0]?.name ?? ""),
+      branches.length === 0 ? null : select,
+    );
   }
 
   private show(found: ThroughputData): void {
@@ -97,10 +122,21 @@ export class ThroughputView implements View {
     replaceChildren(
       this.element,
       this.choices(),
-      h("p", { class: "throughput-says" }, h("b", {}, `${cycles.toFixed(2)} cycles`), ` an iteration, bound by `, h("b", {}, WORDS[bound]), `: ${reason}.`),
+      h(
+        "p",
+        { class: "throughput-says" },
+        h("b", {}, `${cycles.toFixed(2)} cycles`),
+        ` an iteration, bound by `,
+        h("b", {}, WORDS[bound]),
+        `: ${reason}.`,
+      ),
       h("div", { class: "bounds" }, ...bounds(found)),
       h("div", { class: "costs" }, this.table(found)),
-      h("p", { class: "note" }, `The busiest loop of ${kernel}${where}, as ${tool} models ${cpu}: every load is answered by the nearest cache, every jump is foreseen.`),
+      h(
+        "p",
+        { class: "note" },
+        `The busiest loop of ${kernel}${where}, as ${tool} models ${cpu}: every load is answered by the nearest cache, every jump is foreseen.`,
+      ),
       ...notes.map((text) => h("p", { class: "note" }, sentence(text))),
     );
   }
@@ -108,23 +144,68 @@ export class ThroughputView implements View {
   private table({ instructions, ports }: ThroughputData): HTMLElement {
     const most = Math.max(...ports.map(([, cycles]) => cycles), LEAST_SHOWN);
     const largest = Math.max(...instructions.flatMap(([, , , used]) => used.map(([, cycles]) => cycles)), LEAST_SHOWN);
-    const head = ports.map(([name, cycles]) => h("th", { scope: "col", class: "num", title: `${name}: busy ${cycles.toFixed(2)} cycles an iteration` }, shortened(name, ports)));
+    const head = ports.map(([name, cycles]) =>
+      h(
+        "th",
+        { scope: "col", class: "num", title: `${name}: busy ${cycles.toFixed(2)} cycles an iteration` },
+        shortened(name, ports),
+      ),
+    );
     const rows = instructions.map(([text, uops, latency, used, line]) => {
       const own = new Map(used);
       const cells = ports.map(([name]) => cell(own.get(name) ?? 0, largest));
       const nodes = line === null || this.branch !== null ? [] : this.nodesAt(line);
       const hover = (on: boolean) => (): void => this.store.hover(on ? nodes : []);
-      const acts = nodes.length === 0 ? {} : { onpointerenter: hover(true), onpointerleave: hover(false), onclick: () => this.store.select(nodes), class: "known" };
-      return h("tr", acts, h("th", { scope: "row" }, text), h("td", { class: "num" }, String(uops)), h("td", { class: "num" }, String(latency)), ...cells);
+      const acts =
+        nodes.length === 0
+          ? {}
+          : {
+              onpointerenter: hover(true),
+              onpointerleave: hover(false),
+              onclick: () => this.store.select(nodes),
+              class: "known",
+            };
+      return h(
+        "tr",
+        acts,
+        h("th", { scope: "row" }, text),
+        h("td", { class: "num" }, String(uops)),
+        h("td", { class: "num" }, String(latency)),
+        ...cells,
+      );
     });
-    const sums = ports.map(([, cycles]) => h("td", { class: cycles > 0.95 * most ? "num strong" : "num" }, cycles.toFixed(2)));
+    const sums = ports.map(([, cycles]) =>
+      h("td", { class: cycles > 0.95 * most ? "num strong" : "num" }, cycles.toFixed(2)),
+    );
     const uops = instructions.reduce((sum, [, count]) => sum + count, 0);
     return h(
       "table",
       {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "instruction"), h("th", { scope: "col", class: "num" }, "µops"), h("th", { scope: "col", class: "num", title: "Cycles until its result is there" }, "latency"), ...head)),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, "instruction"),
+          h("th", { scope: "col", class: "num" }, "µops"),
+          h("th", { scope: "col", class: "num", title: "Cycles until its result is there" }, "latency"),
+          ...head,
+        ),
+      ),
       h("tbody", {}, ...rows),
-      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "an iteration"), h("td", { class: "num" }, String(uops)), h("td", {}), ...sums)),
+      h(
+        "tfoot",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, "an iteration"),
+          h("td", { class: "num" }, String(uops)),
+          h("td", {}),
+          ...sums,
+        ),
+      ),
     );
   }
 
@@ -144,16 +225,35 @@ function bounds(found: ThroughputData): HTMLElement[] {
   const rows: [key: string, title: string, words: string, value: number][] = [
     ["ports", "ports", `the busiest: ${names.slice(0, 4).join(", ")}${names.length > 4 ? ", …" : ""}`, busiest],
     ["front end", "front end", `${uops} µops have to begin`, front],
-    ["dependencies", "simulated", bound === "dependencies" ? "results are waited for" : "with all that waits for each other", cycles],
+    [
+      "dependencies",
+      "simulated",
+      bound === "dependencies" ? "results are waited for" : "with all that waits for each other",
+      cycles,
+    ],
   ];
-  const most = Math.max(...rows.map(([, , , value]) => value), LEAST_SHOWN, Math.min(measured ?? 0, MOST_BEYOND * cycles));
-  if (measured !== null) rows.push(["measured", "measured", measured > most ? "by the time of a run, which is not this loop’s alone; off this scale" : "by the time of a run", measured]);
+  const most = Math.max(
+    ...rows.map(([, , , value]) => value),
+    LEAST_SHOWN,
+    Math.min(measured ?? 0, MOST_BEYOND * cycles),
+  );
+  if (measured !== null)
+    rows.push([
+      "measured",
+      "measured",
+      measured > most ? "by the time of a run, which is not this loop’s alone; off this scale" : "by the time of a run",
+      measured,
+    ]);
   return rows.map(([key, title, words, value]) =>
     h(
       "div",
       { class: `bound ${key === bound ? "binds" : ""}`.trim(), "data-bound": key },
       h("span", { class: "name" }, title),
-      h("span", { class: "meter" }, h("span", { class: `level-${key.replace(" ", "-")}`, style: `width:${Math.min(100, (100 * value) / most)}%` })),
+      h(
+        "span",
+        { class: "meter" },
+        h("span", { class: `level-${key.replace(" ", "-")}`, style: `width:${Math.min(100, (100 * value) / most)}%` }),
+      ),
       h("span", { class: "num" }, value.toFixed(2)),
       h("span", { class: "words" }, words, key === bound ? h("b", {}, " · this bounds it") : null),
     ),

@@ -6,7 +6,7 @@ import { bytes, count, duration } from "../format";
 import { kernelClass, kernelTitle } from "../kernels";
 import { placeOf } from "../links";
 import type { Change, Store, View } from "../store";
-import { type Span, type Timeline, spanWords, tickStep, timeline } from "../timeline";
+import { type Span, type Timeline, kernelClock, kernelTimeline, spanWords, tickStep, timeline } from "../timeline";
 
 const [ROW, GAP, MEMORY, LANE, AXIS] = [16, 7, 58, 8, 20]; // pixels
 const DEPTHS = 4; // of nested stages that are drawn
@@ -18,7 +18,8 @@ const SHORTEST = 0.05; // µs, of what is in sight
 
 export class TimelineView implements View {
   readonly element = h("div", { class: "timeline scroll", tabindex: 0, role: "region", "aria-label": "Timeline" });
-  private readonly figure: Timeline;
+  private figure: Timeline;
+  private compiling = false; // whether compile time has room on the axis
   private readonly says = h("span", { class: "readout faint", role: "status" });
   private readonly bar = h("div", { class: "timeline-bar" });
   private readonly svg = s("svg", { role: "group", "aria-label": "Stages, runs and memory over time" });
@@ -30,7 +31,7 @@ export class TimelineView implements View {
   private cursor: SVGElement | null = null;
 
   constructor(private readonly store: Store) {
-    this.figure = timeline(store.index.trace);
+    this.figure = kernelTimeline(store.index.trace);
     this.to = this.end;
     if (this.figure.spans.length === 0) {
       this.element.append(h("p", { class: "empty" }, "Nothing of this trace took time."));
@@ -53,7 +54,7 @@ export class TimelineView implements View {
   }
 
   private get end(): number {
-    return Math.max(this.figure.end, 1) * 1.01;
+    return Math.max(this.figure.end, 1e-3) * 1.01;
   }
 
   private writeBar(): void {
@@ -61,14 +62,28 @@ export class TimelineView implements View {
     const runs = this.figure.spans.filter(({ stage }) => stage === null);
     const own = runs.find((run) => run.kernel === kernel);
     const around = (spans: Span[], margin: number): void => {
-      const [first, last] = [Math.min(...spans.map(({ us }) => us)), Math.max(...spans.map(({ us, long }) => us + long))];
+      const [first, last] = [
+        Math.min(...spans.map(({ us }) => us)),
+        Math.max(...spans.map(({ us, long }) => us + long)),
+      ];
       this.look(first - (last - first) * margin, last + (last - first) * margin);
     };
     replaceChildren(
       this.bar,
+      compileChoice(this.store, this.compiling, (on) => {
+        this.compiling = on;
+        this.figure = on ? timeline(this.store.index.trace) : kernelTimeline(this.store.index.trace);
+        this.look(0, this.end);
+        this.writeBar();
+        this.bar.querySelector("input")?.focus({ preventScroll: true });
+      }),
       button("whole", "All of it (0)", () => this.look(0, this.end), "quiet"),
-      runs.length === 0 ? null : button("runs", "The time in which kernels ran", () => around(runs, 0.03), "quiet"),
-      own === undefined ? null : button(`kernel ${own.kernel}`, "The run of the chosen kernel", () => around([own], 0.8), "quiet"),
+      runs.length === 0 || runs.length === this.figure.spans.length
+        ? null
+        : button("runs", "The time in which kernels ran", () => around(runs, 0.03), "quiet"),
+      own === undefined
+        ? null
+        : button(`kernel ${own.kernel}`, "The run of the chosen kernel", () => around([own], 0.8), "quiet"),
       button("−", "Farther (−)", () => this.zoom(0.5, 2), "quiet"),
       button("+", "Closer (+)", () => this.zoom(0.5, 0.5), "quiet"),
       this.says,
@@ -144,7 +159,10 @@ export class TimelineView implements View {
     const slivers = new Map<string, Set<string>>();
     const found: SVGElement[] = [];
     for (const span of spans) {
-      const [left, right] = [Math.max(this.x(span.us), this.label), Math.min(this.x(span.us + span.long), this.width - 8)];
+      const [left, right] = [
+        Math.max(this.x(span.us), this.label),
+        Math.min(this.x(span.us + span.long), this.width - 8),
+      ];
       if (right < this.label || left > this.width - 8) continue;
       const y = top + span.depth * ROW;
       const cls = span.kernel === null ? "stage" : kernelClass(span.kernel);
@@ -153,16 +171,24 @@ export class TimelineView implements View {
         slivers.set(cls, marks.add(`M${Math.round(left) + 0.5} ${y}v${ROW - 2}`));
       } else found.push(this.span(span, left, Math.max(right - left, span.stage === null ? LEAST_RUN : 1), y, cls));
     }
-    return [...[...slivers].map(([cls, marks]) => s("path", { class: `sliver ${cls}`, d: [...marks].join("") })), ...found];
+    return [
+      ...[...slivers].map(([cls, marks]) => s("path", { class: `sliver ${cls}`, d: [...marks].join("") })),
+      ...found,
+    ];
   }
 
   private span(span: Span, left: number, width: number, y: number, cls: string): SVGElement {
     const { index } = this.store;
     const words = spanWords(span).find((text) => width > text.length * CHARACTER + 6);
     const of = span.kernel === null ? "" : kernelTitle(index.trace, span.kernel);
-    const what = span.stage === null ? `${of}: first run` : [of, span.name].filter(Boolean).join(": ");
+    const what = span.stage === null ? `${of}: median` : [of, span.name].filter(Boolean).join(": ");
     const says = `${what}, ${duration(span.long)} from ${duration(span.us)} on`;
-    const attributes = { class: `span ${cls}`, "data-kernel": span.kernel, "data-stage": span.stage, "data-says": says };
+    const attributes = {
+      class: `span ${cls}`,
+      "data-kernel": span.kernel,
+      "data-stage": span.stage,
+      "data-says": says,
+    };
     return s(
       "g",
       attributes,
@@ -180,8 +206,14 @@ export class TimelineView implements View {
     const says = s("text", { class: "row-name", x: 8, y: top + 26 }, most === 0 ? "none" : `≤ ${bytes(most)}`);
     if (most === 0) return [name, says];
     const clamp = (us: number): string => Math.min(Math.max(this.x(us), this.label), this.width - 8).toFixed(1);
-    const path = memory.map(([us, live]) => `H${clamp(us)}V${(bottom - (live / most) * (MEMORY - 4)).toFixed(1)}`).join("");
-    return [name, says, s("path", { class: "held", d: `M${this.label} ${bottom}${path}H${this.width - 8}V${bottom}Z` })];
+    const path = memory
+      .map(([us, live]) => `H${clamp(us)}V${(bottom - (live / most) * (MEMORY - 4)).toFixed(1)}`)
+      .join("");
+    return [
+      name,
+      says,
+      s("path", { class: "held", d: `M${this.label} ${bottom}${path}H${this.width - 8}V${bottom}Z` }),
+    ];
   }
 
   /** The lives of buffers, each in the colour of the kernel that wrote it. */
@@ -196,11 +228,23 @@ export class TimelineView implements View {
       const [left, right] = [Math.max(this.x(us), this.label), Math.min(this.x(end), this.width - 8)];
       const says = `${name}: ${bytes(size)}, for ${duration(end - us)}`;
       const box = { x: left, y: top + lane * LANE, width: Math.max(2, right - left), height: LANE - 2, rx: 2 };
-      return s("g", { class: `span life-of ${maker === null ? "stage" : kernelClass(maker)}`, "data-kernel": maker, "data-says": says }, s("title", {}, says), s("rect", box));
+      return s(
+        "g",
+        {
+          class: `span life-of ${maker === null ? "stage" : kernelClass(maker)}`,
+          "data-kernel": maker,
+          "data-says": says,
+        },
+        s("title", {}, says),
+        s("rect", box),
+      );
     });
     const left = lanes - MOST_LANES;
     const more = left > 0 ? [s("text", { class: "row-name", x: 8, y: top + 26 }, `+ ${count(left, "row")}`)] : [];
-    return { drawn: [this.name("buffers", top), ...drawn, ...more], height: Math.max(Math.min(lanes, MOST_LANES) * LANE, left > 0 ? 30 : 16) + 2 };
+    return {
+      drawn: [this.name("buffers", top), ...drawn, ...more],
+      height: Math.max(Math.min(lanes, MOST_LANES) * LANE, left > 0 ? 30 : 16) + 2,
+    };
   }
 
   private ticks(bottom: number): SVGElement[] {
@@ -209,14 +253,18 @@ export class TimelineView implements View {
     const found: SVGElement[] = [];
     for (let at = Math.ceil(this.from / step) * step; at <= this.to; at += step) {
       const x = this.x(at);
-      found.push(s("path", { class: "grid", d: `M${x} 2V${bottom + 3}` }), s("text", { x, y: bottom + 15, "text-anchor": x > this.width - 24 ? "end" : "middle" }, tickWords(at, step)));
+      found.push(
+        s("path", { class: "grid", d: `M${x} 2V${bottom + 3}` }),
+        s("text", { x, y: bottom + 15, "text-anchor": x > this.width - 24 ? "end" : "middle" }, tickWords(at, step)),
+      );
     }
     return found;
   }
 
   private mark(): void {
     const { index, cursor, related, hovered } = this.store;
-    const kernels = (nodes: Set<number>): Set<number | undefined> => new Set([...nodes].map((id) => index.kernelOf.get(id)));
+    const kernels = (nodes: Set<number>): Set<number | undefined> =>
+      new Set([...nodes].map((id) => index.kernelOf.get(id)));
     const [lit, pointed] = [kernels(related), kernels(hovered)];
     for (const span of this.svg.querySelectorAll<SVGGElement>(".span")) {
       const kernel = span.dataset.kernel === undefined ? null : Number(span.dataset.kernel);
@@ -230,12 +278,19 @@ export class TimelineView implements View {
     const { store, svg } = this;
     let drag: { px: number; from: number; moved: boolean } | null = null;
     const spanAt = (event: Event): SVGGElement | null => (event.target as Element).closest<SVGGElement>(".span");
-    svg.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return; // a plain wheel scrolls
-      event.preventDefault();
-      this.zoom((this.timeAt(event) - this.from) / (this.to - this.from), Math.exp(event.deltaY * 0.0022));
-    }, { passive: false });
-    svg.addEventListener("pointerdown", (event) => (drag = event.button === 0 ? { px: event.clientX, from: this.from, moved: false } : null));
+    svg.addEventListener(
+      "wheel",
+      (event) => {
+        if (!event.ctrlKey && !event.metaKey) return; // a plain wheel scrolls
+        event.preventDefault();
+        this.zoom((this.timeAt(event) - this.from) / (this.to - this.from), Math.exp(event.deltaY * 0.0022));
+      },
+      { passive: false },
+    );
+    svg.addEventListener(
+      "pointerdown",
+      (event) => (drag = event.button === 0 ? { px: event.clientX, from: this.from, moved: false } : null),
+    );
     svg.addEventListener("pointermove", (event) => {
       this.point(event, spanAt(event));
       if (drag === null) return;
@@ -259,7 +314,11 @@ export class TimelineView implements View {
       store.hover([]);
     });
     this.element.addEventListener("keydown", (event) => {
-      const moves: Record<string, () => void> = { "+": () => this.zoom(0.5, 0.5), "-": () => this.zoom(0.5, 2), "0": () => this.look(0, this.end) };
+      const moves: Record<string, () => void> = {
+        "+": () => this.zoom(0.5, 0.5),
+        "-": () => this.zoom(0.5, 2),
+        "0": () => this.look(0, this.end),
+      };
       if (moves[event.key] === undefined || event.ctrlKey || event.metaKey) return;
       event.preventDefault();
       event.stopPropagation();
@@ -283,6 +342,25 @@ export class TimelineView implements View {
     if (stage !== undefined) this.store.go(placeOf(this.store.index, Number(stage)));
     if (kernel !== undefined) chooseKernel(this.store, Number(kernel));
   }
+}
+
+/** Whether the axis has compile time: null where it has nothing but that, or none of it. */
+export function compileChoice({ index }: Store, on: boolean, change: (on: boolean) => void): HTMLElement | null {
+  if (kernelClock(index.trace) === null || index.trace.stages.length === 0) return null;
+  const box = h("input", {
+    type: "checkbox",
+    checked: on,
+    onchange: (event: Event) => change((event.target as HTMLInputElement).checked),
+  });
+  return h(
+    "label",
+    {
+      class: "compile-time",
+      title: "Off: kernel time in execution order. On: the time that passed, with the stages of the compiler",
+    },
+    box,
+    " compile time",
+  );
 }
 
 /** A time between ticks of `step`, with as many figures as tell it from the next. */

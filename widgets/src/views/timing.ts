@@ -2,7 +2,7 @@
 
 import { h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
-import { count, duration, figures, quartiles } from "../format";
+import { count, duration, figures, quartiles, samples, sumText } from "../format";
 import type { KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import type { Change, Store, View } from "../store";
@@ -39,7 +39,7 @@ export class TimingView implements View {
       const { gflops, gbps } = throughput(kernel, run);
       const at = (us: number): string => `${(Math.min(us, longest) / longest) * 100}%`;
       const isCut = run.high_us > longest;
-      const times = count(run.times_us.length, "run");
+      const times = samples(run);
       const spread = run.times_us.length < 2 ? times : `quartiles ${quartiles(run)}, of ${times}`;
       const chart = h(
         "span",
@@ -59,21 +59,32 @@ export class TimingView implements View {
         kernelName(kernel),
         chart,
         h("span", { class: "num strong" }, duration(run.median_us)),
-        h("span", { class: "num", title: `${spread}\n${meaning("word", "quartiles")}` }, [quartiles(run), count(run.times_us.length, "run")].filter(Boolean).join(" · ")),
+        h(
+          "span",
+          { class: "num", title: `${spread}\n${meaning("word", "quartiles")}` },
+          [quartiles(run), times].filter(Boolean).join(" · "),
+        ),
         h("span", { class: "num" }, `${figures((run.median_us / total) * 100)} %`),
         h("span", { class: "num" }, kernel.flops > 0 && gflops !== null ? `${figures(gflops)} GFLOP/s` : ""),
         h("span", { class: "num" }, gbps !== null ? `${figures(gbps)} GB/s` : ""),
       );
     });
     const whiskers = timed.some(({ run }) => run.times_us.length > 1) ? "; whiskers are quartiles" : "";
-    const sum = timed.length === 1 ? `${duration(total)}${whiskers}.` : `${duration(total)} in ${count(timed.length, "kernel")}: the sum of the medians${whiskers}.`;
-    replaceChildren(this.element, h("p", { class: "note" }, sum), ...rows);
+    const sum =
+      timed.length === 1
+        ? `${duration(total)}${whiskers}.`
+        : `${duration(total)} in ${count(timed.length, "kernel")}: ${sumText(timed.map(({ run }) => run))}${whiskers}.`;
+    const untimed = timed.length < index.trace.kernels.length ? ` ${untimedReasons(index.trace.kernels)}` : "";
+    replaceChildren(this.element, h("p", { class: "note" }, sum + untimed), ...rows);
     this.store.runHere?.(this.element, this.store);
   }
 }
 
 /** Why no kernel has a time. */
 export function whyUntimed(kernels: readonly KernelInfo[]): string {
-  const reasons = new Set(kernels.map(({ not_run }) => not_run).filter(Boolean));
-  return reasons.size === 0 ? "No kernel of this trace was run." : [...reasons].join(" ");
+  return untimedReasons(kernels) || "No kernel of this trace was run.";
+}
+
+function untimedReasons(kernels: readonly KernelInfo[]): string {
+  return [...new Set(kernels.map(({ not_run }) => not_run).filter(Boolean))].join(" ");
 }

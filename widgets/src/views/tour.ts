@@ -17,7 +17,12 @@ export interface Stop {
 }
 
 /** A question with its choices; once one was taken, what is right, and why. */
-export function questionCard(stop: Stop, guess: number | null, take: (guess: number) => void, show: (link: string) => void): HTMLElement {
+export function questionCard(
+  stop: Stop,
+  guess: number | null,
+  take: (guess: number) => void,
+  show: (link: string) => void,
+): HTMLElement {
   const isOpen = guess === null;
   const choices = stop.choices.map((choice, i) => {
     const verdict = isOpen ? "" : i === stop.answer ? "right" : i === guess ? "wrong" : "other";
@@ -27,8 +32,11 @@ export function questionCard(stop: Stop, guess: number | null, take: (guess: num
     return one;
   });
   const said = guess === stop.answer ? "Right. " : "Not quite. ";
-  const shows = stop.after === "" ? null : button("Show me", "Go to the place that shows it", () => show(stop.after), "next");
-  const reveal = isOpen ? h("p", { class: "faint" }, "Guess first: the trace answers.") : h("p", { class: "reveal" }, h("b", {}, said), stop.reveal);
+  const shows =
+    stop.after === "" ? null : button("Show me", "Go to the place that shows it", () => show(stop.after), "next");
+  const reveal = isOpen
+    ? h("p", { class: "faint" }, "Guess first: the trace answers.")
+    : h("p", { class: "reveal" }, h("b", {}, said), stop.reveal);
   return h(
     "div",
     { class: "question" },
@@ -63,7 +71,8 @@ export class TourView {
 
   private draw(): void {
     const stop = this.stops[this.at];
-    const card = stop.choices.length > 0 ? this.question(stop) : h("p", { class: "note-text", role: "status" }, stop.text);
+    const card =
+      stop.choices.length > 0 ? this.question(stop) : h("p", { class: "note-text", role: "status" }, stop.text);
     const dots = this.stops.map((one, i) => {
       const dot = button("", `Stop ${i + 1}: ${one.text}`, () => this.go(i), "dot");
       if (i === this.at) dot.setAttribute("aria-current", "step");
@@ -74,7 +83,19 @@ export class TourView {
     const again = button("show the place", "Go to the place of this note again", () => this.open(stop.link), "quiet");
     back.disabled = this.at === 0;
     on.disabled = this.at === this.stops.length - 1;
-    replaceChildren(this.element, h("div", { class: "pinned" }, card), h("div", { class: "tour-turn" }, h("span", { class: "dots" }, ...dots), h("span", { class: "space" }), again, back, on));
+    replaceChildren(
+      this.element,
+      h("div", { class: "pinned" }, card),
+      h(
+        "div",
+        { class: "tour-turn" },
+        h("span", { class: "dots" }, ...dots),
+        h("span", { class: "space" }),
+        again,
+        back,
+        on,
+      ),
+    );
   }
 
   private question(stop: Stop): HTMLElement {

@@ -15,9 +15,21 @@ export function verdictTag(status: string): HTMLElement {
 }
 
 /** The inputs at which two graphs differ, and what each gives there. */
-export function counterexample(inputs: readonly (readonly [string, string])[], before: string, after: string): HTMLElement {
+export function counterexample(
+  inputs: readonly (readonly [string, string])[],
+  before: string,
+  after: string,
+): HTMLElement {
   const given = inputs.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
-  return h("dl", { class: "values rules-values", "aria-label": "Counterexample" }, ...given, h("dt", {}, "before"), h("dd", {}, before), h("dt", {}, "after"), h("dd", { class: "gone" }, after));
+  return h(
+    "dl",
+    { class: "values rules-values", "aria-label": "Counterexample" },
+    ...given,
+    h("dt", {}, "before"),
+    h("dd", {}, before),
+    h("dt", {}, "after"),
+    h("dd", { class: "gone" }, after),
+  );
 }
 
 /** The verdicts on a pass's firings that are wrong, by their steps. */
@@ -32,21 +44,34 @@ export function verdictOf(store: Store, stage: Stage, step: number): HTMLElement
   const told = trace.checks.find((one) => one.stage === stage.id && one.step === step) ?? known;
   const place = h("div", { class: "firing-check", role: "status" });
   if (told !== undefined) say(place, told);
-  else if (store.ask !== null) place.append(button("check it", "Computes both sides at many values: does what it made mean what stood there?", () => void check(store, stage, step, place)));
+  else if (store.ask !== null)
+    place.append(
+      button(
+        "check it",
+        "Computes both sides at many values: does what it made mean what stood there?",
+        () => void check(store, stage, step, place),
+      ),
+    );
   else return null;
   return place;
 }
 
 function say(place: HTMLElement, { verdict, says, inputs, was, has_become: now }: Said): void {
   const isShown = verdict === "differs" && was !== "";
-  replaceChildren(place, h("p", {}, verdictTag(verdict), isShown ? " here the two differ:" : ` ${says}`), isShown ? counterexample(inputs, was, now) : null);
+  replaceChildren(
+    place,
+    h("p", {}, verdictTag(verdict), isShown ? " here the two differ:" : ` ${says}`),
+    isShown ? counterexample(inputs, was, now) : null,
+  );
   place.dataset.verdict = verdict;
 }
 
 async function check(store: Store, stage: Stage, step: number, place: HTMLElement): Promise<void> {
   replaceChildren(place, h("p", { class: "faint" }, "computing both sides …"));
   try {
-    const found = (await store.ask!({ ask: "check", stage: stage.id, step })) as Omit<Said, "verdict"> & { status: string };
+    const found = (await store.ask!({ ask: "check", stage: stage.id, step })) as Omit<Said, "verdict"> & {
+      status: string;
+    };
     const told = { ...found, verdict: found.status };
     const { trace } = store.index;
     if (!asked.has(trace)) asked.set(trace, new Map());

@@ -29,7 +29,7 @@ interface Access {
   advice?: string;
 }
 
-/** `GPUView.as_data` in tinyexplore/explore/byhand/gpu.py. */
+/** `GPUView.as_data` in tinyexplore/explore/analysis/byhand/gpu.py. */
 export interface GpuData {
   kernel: string;
   target: string;
@@ -40,7 +40,16 @@ export interface GpuData {
   says: string;
   accesses: Access[];
   shared_bytes: number;
-  occupancy: { registers: number; known?: boolean; advice?: string; groups: number; limit: string; share: number; limits: [name: string, need: number, have: number, groups: number][]; says: string } | null;
+  occupancy: {
+    registers: number;
+    known?: boolean;
+    advice?: string;
+    groups: number;
+    limit: string;
+    share: number;
+    limits: [name: string, need: number, have: number, groups: number][];
+    says: string;
+  } | null;
   why: string;
 }
 
@@ -98,13 +107,23 @@ export class WarpsView implements View {
   private show(found: GpuData): void {
     this.found = found;
     this.groups = alike(found.accesses);
-    this.chosen = Math.max(0, this.groups.findIndex((group) => this.isSelected(group)));
+    this.chosen = Math.max(
+      0,
+      this.groups.findIndex((group) => this.isSelected(group)),
+    );
     this.rows = this.groups.map((group, number) => this.row(group, number));
     const head = HEADS.map(([text, title], i) => h("th", { scope: "col", class: i === 1 ? "num" : null, title }, text));
-    const where = found.group === null ? "The first warp of the grid" : `Every warp of the group at (${found.at.join(", ")})`;
+    const where =
+      found.group === null ? "The first warp of the grid" : `Every warp of the group at (${found.at.join(", ")})`;
     replaceChildren(
       this.element,
-      h("p", { class: "warps-says" }, h("b", {}, found.says), ` · ${found.target}`, found.occupancy === null ? null : ` · ${Math.round(100 * found.occupancy.share)} % occupancy`),
+      h(
+        "p",
+        { class: "warps-says" },
+        h("b", {}, found.says),
+        ` · ${found.target}`,
+        found.occupancy === null ? null : ` · ${Math.round(100 * found.occupancy.share)} % occupancy`,
+      ),
       h(
         "div",
         { class: "warps-body" },
@@ -112,9 +131,18 @@ export class WarpsView implements View {
           "div",
           { class: "accesses" },
           h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...this.rows)),
-          h("p", { class: "note" }, `${where} was looked at, in the first and the middle step of its loops; drawn is the first. Memory moves segments of ${SEGMENT} bytes; shared memory has ${BANKS} banks, and each answers one word at a time.`),
+          h(
+            "p",
+            { class: "note" },
+            `${where} was looked at, in the first and the middle step of its loops; drawn is the first. Memory moves segments of ${SEGMENT} bytes; shared memory has ${BANKS} banks, and each answers one word at a time.`,
+          ),
         ),
-        h("div", { class: "beside" }, h("div", { class: "lanes" }), h("div", { class: "warps-top" }, ...planes(found), held(found))),
+        h(
+          "div",
+          { class: "beside" },
+          h("div", { class: "lanes" }),
+          h("div", { class: "warps-top" }, ...planes(found), held(found)),
+        ),
       ),
     );
     this.detail();
@@ -136,9 +164,31 @@ export class WarpsView implements View {
     return h(
       "tr",
       { onclick: choose, onpointerenter: hover(true), onpointerleave: hover(false) },
-      h("th", { scope: "row" }, h("button", { type: "button", title }, h("span", { class: "kind" }, one.stored ? "store" : "load"), h("code", {}, code), more.length === 0 ? null : h("span", { class: "kind" }, `× ${group.length}`))),
-      h("td", { class: "num" }, one.space === "shared" ? "" : one.requests === 0 ? "?" : `${rounded(one.mean)} of ${rounded(one.least)}`),
-      h("td", {}, one.efficiency === null ? (one.space === "shared" ? h("span", { class: "faint" }, "shared") : null) : meter(one.efficiency)),
+      h(
+        "th",
+        { scope: "row" },
+        h(
+          "button",
+          { type: "button", title },
+          h("span", { class: "kind" }, one.stored ? "store" : "load"),
+          h("code", {}, code),
+          more.length === 0 ? null : h("span", { class: "kind" }, `× ${group.length}`),
+        ),
+      ),
+      h(
+        "td",
+        { class: "num" },
+        one.space === "shared" ? "" : one.requests === 0 ? "?" : `${rounded(one.mean)} of ${rounded(one.least)}`,
+      ),
+      h(
+        "td",
+        {},
+        one.efficiency === null
+          ? one.space === "shared"
+            ? h("span", { class: "faint" }, "shared")
+            : null
+          : meter(one.efficiency),
+      ),
       h("td", { class: `verdict ${verdict(one)}` }, one.says),
     );
   }
@@ -185,11 +235,18 @@ export class WarpsView implements View {
     if (place === null) return;
     if (one === undefined) return replaceChildren(place, h("p", { class: "note" }, "No load and no store."));
     const what = `${one.stored ? "Stores to" : "Loads from"} ${one.buffer}, ${count(one.nbytes, "byte")} a lane`;
-    const told = one.space === "shared" || one.lanes.length === 0 ? "" : ` · ${count(one.segments, "segment")} in ${count(one.lines, "line")} of ${LINE} bytes`;
+    const told =
+      one.space === "shared" || one.lanes.length === 0
+        ? ""
+        : ` · ${count(one.segments, "segment")} in ${count(one.lines, "line")} of ${LINE} bytes`;
     replaceChildren(
       place,
       h("h6", {}, `${what}${told}`),
-      one.lanes.length === 0 ? h("p", { class: "note" }, one.says) : one.space === "shared" ? inBanks(one) : inSegments(one),
+      one.lanes.length === 0
+        ? h("p", { class: "note" }, one.says)
+        : one.space === "shared"
+          ? inBanks(one)
+          : inSegments(one),
       one.advice ? h("p", { class: "note advice" }, one.advice) : null,
     );
   }
@@ -224,7 +281,16 @@ function verdict(one: Access): string {
 
 function meter(share: number): HTMLElement {
   const text = `${Number((100 * share).toPrecision(3))} %`;
-  return h("span", { class: "used" }, h("span", { class: "meter", role: "img", "aria-label": `${text} of the bytes are used` }, h("span", { style: `width:${100 * share}%` })), text);
+  return h(
+    "span",
+    { class: "used" },
+    h(
+      "span",
+      { class: "meter", role: "img", "aria-label": `${text} of the bytes are used` },
+      h("span", { style: `width:${100 * share}%` }),
+    ),
+    text,
+  );
 }
 
 // *** the grid, a group, and what a multiprocessor holds ***
@@ -240,7 +306,10 @@ function planes({ grid, group, at, warp }: GpuData): HTMLElement[] {
   if (group === null) return [plane(grid, "work-items in the grid, by warp", (x, y) => warpOf(x, y, grid[0]))];
   const row = (at[1] ?? 0) + (at[2] ?? 0) * (grid[1] ?? 1);
   const chosen = (x: number, y: number): Look => (x === at[0] && y === row ? "on" : "");
-  return [plane(grid, `${grid.every((size) => size === 1) ? "group" : "groups"} in the grid`, chosen), plane(group, `work-items in a group, by warp of ${warp}`, (x, y) => warpOf(x, y, group[0]))];
+  return [
+    plane(grid, `${grid.every((size) => size === 1) ? "group" : "groups"} in the grid`, chosen),
+    plane(group, `work-items in a group, by warp of ${warp}`, (x, y) => warpOf(x, y, group[0])),
+  ];
 }
 
 /** A plane of cells, around the group that is looked at where it is too large; what has one dimension goes on in the next
@@ -255,13 +324,19 @@ function plane(sizes: number[], words: string, look: (x: number, y: number) => L
   for (let y = 0; y < rows; y++) {
     for (let x = 0; x < columns; x++) {
       const lit = isLine ? look(x + y * columns, 0) : look(x + left, y + top);
-      if (!isLine || x + y * columns < across) cells.push(s("rect", { class: lit, x: x * CELL, y: y * CELL, width: CELL - 1.5, height: CELL - 1.5 }));
+      if (!isLine || x + y * columns < across)
+        cells.push(s("rect", { class: lit, x: x * CELL, y: y * CELL, width: CELL - 1.5, height: CELL - 1.5 }));
     }
   }
   const [wide, high] = [columns * CELL, rows * CELL];
   const isWhole = isLine ? across <= columns * rows : across <= columns && down <= rows;
   const text = `${sizes.map((size) => grouped(size)).join(" × ")} ${words}${isWhole ? "" : "; a part is drawn"}`;
-  return h("figure", { class: "plane" }, s("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": text }, ...cells), h("figcaption", {}, text));
+  return h(
+    "figure",
+    { class: "plane" },
+    s("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": text }, ...cells),
+    h("figcaption", {}, text),
+  );
 }
 
 /** Where a plane that is too large begins to be drawn: the middle is in sight when only the middle is lit. */
@@ -270,7 +345,8 @@ function start(size: number, shown: number, look: (x: number, y: number) => Look
 }
 
 function held({ occupancy, why, shared_bytes }: GpuData): HTMLElement {
-  if (occupancy === null) return h("section", { class: "held" }, h("p", { class: "note" }, `${why[0].toUpperCase()}${why.slice(1)}.`));
+  if (occupancy === null)
+    return h("section", { class: "held" }, h("p", { class: "note" }, `${why[0].toUpperCase()}${why.slice(1)}.`));
   const { share, limits, limit, registers, known, groups, advice } = occupancy;
   const most = Math.max(...limits.map(([, , , allowed]) => allowed));
   const rows = limits.map(([name, need, have, allowed]) =>
@@ -280,11 +356,31 @@ function held({ occupancy, why, shared_bytes }: GpuData): HTMLElement {
       h("span", { class: "name" }, name),
       h("span", { class: "meter" }, h("span", { style: `width:${(100 * allowed) / most}%` })),
       h("span", { class: "num" }, grouped(allowed)),
-      h("span", { class: "words" }, `${grouped(need)} of ${grouped(have)}`, name === limit ? h("b", {}, " · the limit") : null),
+      h(
+        "span",
+        { class: "words" },
+        `${grouped(need)} of ${grouped(have)}`,
+        name === limit ? h("b", {}, " · the limit") : null,
+      ),
     ),
   );
   const taken = `${known ? "" : "about "}${count(registers, "register")} a work-item${known ? "" : " (estimated: a compiler may take others)"}${shared_bytes > 0 ? `, ${count(shared_bytes, "byte")} of shared memory a group` : ""}`;
-  return h("section", { class: "held" }, h("h6", {}, h("b", {}, `${Math.round(100 * share)} % occupancy`), ` · ${count(groups, "group")} on a multiprocessor`), ...rows, h("p", { class: "note" }, `Groups that each resource allows: the fewest count. A kernel takes ${taken}.${advice ? ` For more: ${advice}.` : ""}`));
+  return h(
+    "section",
+    { class: "held" },
+    h(
+      "h6",
+      {},
+      h("b", {}, `${Math.round(100 * share)} % occupancy`),
+      ` · ${count(groups, "group")} on a multiprocessor`,
+    ),
+    ...rows,
+    h(
+      "p",
+      { class: "note" },
+      `Groups that each resource allows: the fewest count. A kernel takes ${taken}.${advice ? ` For more: ${advice}.` : ""}`,
+    ),
+  );
 }
 
 // *** the lanes ***
@@ -292,18 +388,57 @@ function held({ occupancy, why, shared_bytes }: GpuData): HTMLElement {
 /** Lanes above, the segments that they touch below, each lane's bytes where they lie. */
 function inSegments({ lanes, nbytes, says }: Access): HTMLElement {
   const { width, lanes: tall, gap, low } = PICTURE;
-  const touched = [...new Set(lanes.flatMap((at) => (at === null ? [] : [Math.floor(at / SEGMENT), Math.floor((at + nbytes - 1) / SEGMENT)])))].sort((a, b) => a - b).slice(0, MOST_SEGMENTS);
+  const touched = [
+    ...new Set(
+      lanes.flatMap((at) => (at === null ? [] : [Math.floor(at / SEGMENT), Math.floor((at + nbytes - 1) / SEGMENT)])),
+    ),
+  ]
+    .sort((a, b) => a - b)
+    .slice(0, MOST_SEGMENTS);
   const wide = Math.min(150, (width - 2) / Math.max(1, touched.length));
   const left = (width - wide * touched.length) / 2;
   const place = new Map(touched.map((segment, i) => [segment, left + i * wide]));
-  const x = (at: number): number => (place.get(Math.floor(at / SEGMENT)) ?? 0) + 1 + ((at % SEGMENT) / SEGMENT) * (wide - 2);
+  const x = (at: number): number =>
+    (place.get(Math.floor(at / SEGMENT)) ?? 0) + 1 + ((at % SEGMENT) / SEGMENT) * (wide - 2);
   const y = tall + gap;
-  const boxes = touched.map((segment) => s("rect", { class: "segment", x: place.get(segment)! + 0.5, y, width: wide - 1, height: low }, s("title", {}, `bytes ${segment * SEGMENT} to ${segment * SEGMENT + SEGMENT - 1}`)));
+  const boxes = touched.map((segment) =>
+    s(
+      "rect",
+      { class: "segment", x: place.get(segment)! + 0.5, y, width: wide - 1, height: low },
+      s("title", {}, `bytes ${segment * SEGMENT} to ${segment * SEGMENT + SEGMENT - 1}`),
+    ),
+  );
   const own = new Set(lanes.filter((at): at is number => at !== null));
-  const used = [...own].map((at) => s("rect", { class: "on", x: x(at), y: y + 3, width: Math.max(1.2, (nbytes / SEGMENT) * (wide - 2) - 0.6), height: low - 6 }));
+  const used = [...own].map((at) =>
+    s("rect", {
+      class: "on",
+      x: x(at),
+      y: y + 3,
+      width: Math.max(1.2, (nbytes / SEGMENT) * (wide - 2) - 0.6),
+      height: low - 6,
+    }),
+  );
   const every = Math.max(1, Math.ceil(touched.length / 8));
-  const labels = touched.flatMap((segment, i) => (i % every === 0 ? [s("text", { x: place.get(segment)! + 1, y: y + low + 13 }, `+${grouped(segment * SEGMENT - touched[0] * SEGMENT)}`)] : []));
-  return picture(lanes, says, y + low + 18, (at) => [x(at) + Math.max(1.2, (nbytes / SEGMENT) * (wide - 2)) / 2, y + 3], boxes, used, labels);
+  const labels = touched.flatMap((segment, i) =>
+    i % every === 0
+      ? [
+          s(
+            "text",
+            { x: place.get(segment)! + 1, y: y + low + 13 },
+            `+${grouped(segment * SEGMENT - touched[0] * SEGMENT)}`,
+          ),
+        ]
+      : [],
+  );
+  return picture(
+    lanes,
+    says,
+    y + low + 18,
+    (at) => [x(at) + Math.max(1.2, (nbytes / SEGMENT) * (wide - 2)) / 2, y + 3],
+    boxes,
+    used,
+    labels,
+  );
 }
 
 /** Lanes above, the banks below: as many words of one bank as are stacked are answered one after the other. */
@@ -314,24 +449,90 @@ function inBanks({ lanes, banks, degree, says }: Access): HTMLElement {
   const y = tall + gap;
   const boxes = banks.flatMap((words, bank) => {
     const shown = Math.min(words, most);
-    const frame = s("rect", { class: "segment", x: bank * each + 1, y, width: each - 2, height: 12 * most + 2 }, s("title", {}, `bank ${bank}: ${count(words, "word")}`));
-    return [frame, ...Array.from({ length: shown }, (_, i) => s("rect", { class: words > 1 ? "conflict" : "on", x: bank * each + 3, y: y + 2 + 12 * i, width: each - 6, height: 9 }))];
+    const frame = s(
+      "rect",
+      { class: "segment", x: bank * each + 1, y, width: each - 2, height: 12 * most + 2 },
+      s("title", {}, `bank ${bank}: ${count(words, "word")}`),
+    );
+    return [
+      frame,
+      ...Array.from({ length: shown }, (_, i) =>
+        s("rect", {
+          class: words > 1 ? "conflict" : "on",
+          x: bank * each + 3,
+          y: y + 2 + 12 * i,
+          width: each - 6,
+          height: 9,
+        }),
+      ),
+    ];
   });
-  const labels = banks.flatMap((words, bank) => (words > most ? [s("text", { x: (bank + 0.5) * each, y: y + 12 * most + 14, "text-anchor": "middle" }, `× ${words}`)] : bank % 8 === 0 ? [s("text", { x: bank * each + 2, y: y + 12 * most + 14 }, `bank ${bank}`)] : []));
-  return picture(lanes, says, y + 12 * most + 20, (at) => [((Math.floor(at / 4) % BANKS) + 0.5) * each, y], boxes, [], labels);
+  const labels = banks.flatMap((words, bank) =>
+    words > most
+      ? [s("text", { x: (bank + 0.5) * each, y: y + 12 * most + 14, "text-anchor": "middle" }, `× ${words}`)]
+      : bank % 8 === 0
+        ? [s("text", { x: bank * each + 2, y: y + 12 * most + 14 }, `bank ${bank}`)]
+        : [],
+  );
+  return picture(
+    lanes,
+    says,
+    y + 12 * most + 20,
+    (at) => [((Math.floor(at / 4) % BANKS) + 0.5) * each, y],
+    boxes,
+    [],
+    labels,
+  );
 }
 
-function picture(lanes: (number | null)[], says: string, height: number, to: (at: number) => [number, number], ...parts: SVGElement[][]): HTMLElement {
+function picture(
+  lanes: (number | null)[],
+  says: string,
+  height: number,
+  to: (at: number) => [number, number],
+  ...parts: SVGElement[][]
+): HTMLElement {
   const { width, lanes: tall } = PICTURE;
   const each = width / lanes.length;
   const ways = lanes.flatMap((at, lane) => {
     if (at === null) return [];
     const [x, y] = to(at);
     const from = (lane + 0.5) * each;
-    return [s("path", { class: "way", d: `M${from.toFixed(1)} ${tall}C${from.toFixed(1)} ${tall + 34},${x.toFixed(1)} ${y - 34},${x.toFixed(1)} ${y}` }, s("title", {}, `lane ${lane}: byte ${at}`))];
+    return [
+      s(
+        "path",
+        {
+          class: "way",
+          d: `M${from.toFixed(1)} ${tall}C${from.toFixed(1)} ${tall + 34},${x.toFixed(1)} ${y - 34},${x.toFixed(1)} ${y}`,
+        },
+        s("title", {}, `lane ${lane}: byte ${at}`),
+      ),
+    ];
   });
-  const boxes = lanes.map((at, lane) => s("rect", { class: at === null ? "masked" : "lane", x: lane * each + 1, y: 0.5, width: each - 2, height: tall - 1 }, s("title", {}, at === null ? `lane ${lane}: masked` : `lane ${lane}: byte ${at}`)));
+  const boxes = lanes.map((at, lane) =>
+    s(
+      "rect",
+      { class: at === null ? "masked" : "lane", x: lane * each + 1, y: 0.5, width: each - 2, height: tall - 1 },
+      s("title", {}, at === null ? `lane ${lane}: masked` : `lane ${lane}: byte ${at}`),
+    ),
+  );
   const few = lanes.length > 32 ? 8 : 4;
-  const numbers = lanes.map((_, lane) => (lane % few === 0 ? s("text", { class: "number", x: (lane + 0.5) * each, y: tall - 5, "text-anchor": "middle" }, String(lane)) : null));
-  return h("figure", { class: "request" }, s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Lanes and what they touch: ${says}` }, ...ways, ...boxes, ...numbers, ...parts.flat()), h("figcaption", {}, says));
+  const numbers = lanes.map((_, lane) =>
+    lane % few === 0
+      ? s("text", { class: "number", x: (lane + 0.5) * each, y: tall - 5, "text-anchor": "middle" }, String(lane))
+      : null,
+  );
+  return h(
+    "figure",
+    { class: "request" },
+    s(
+      "svg",
+      { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Lanes and what they touch: ${says}` },
+      ...ways,
+      ...boxes,
+      ...numbers,
+      ...parts.flat(),
+    ),
+    h("figcaption", {}, says),
+  );
 }

@@ -42,14 +42,17 @@ export class WhyView implements View {
       return;
     }
     if (id === undefined) {
-      this.say("Select a node, then press Y: which rules could fire on it, which did, and what stopped every other one.");
+      this.say(
+        "Select a node, then press Y: which rules could fire on it, which did, and what stopped every other one.",
+      );
       return;
     }
     const node = index.node(id);
     if (node.kind === "lazybuffer") {
       this.edges(id);
       const [a, b] = [...selected];
-      if (ask !== null && selected.size === 2 && index.node(b).kind === "lazybuffer") void this.requestKernels(ask, a, b, key);
+      if (ask !== null && selected.size === 2 && index.node(b).kind === "lazybuffer")
+        void this.requestKernels(ask, a, b, key);
       return;
     }
     if (stage === undefined) {
@@ -73,27 +76,49 @@ export class WhyView implements View {
       const why = fate.decision === undefined ? "" : `${fate.decision.decision}: ${fate.decision.reason}`;
       const other = truncate(nodeText(index.node(src === id ? dst : src)), 44);
       const choose = (): void => this.store.select([src, dst]);
-      return h("button", { type: "button", class: "event", onclick: choose }, h("span", { class: `fate-word ${fate.mark}` }, fate.mark), h("b", {}, other), h("span", { class: "faint" }, why));
+      return h(
+        "button",
+        { type: "button", class: "event", onclick: choose },
+        h("span", { class: `fate-word ${fate.mark}` }, fate.mark),
+        h("b", {}, other),
+        h("span", { class: "faint" }, why),
+      );
     };
-    const list = (title: string, rows: Element[]): Element[] => (rows.length === 0 ? [] : [h("h5", {}, title), ...rows]);
+    const list = (title: string, rows: Element[]): Element[] =>
+      rows.length === 0 ? [] : [h("h5", {}, title), ...rows];
     replaceChildren(
       this.element,
-      this.head(nodeText(node), decision === undefined ? "The scheduler decided nothing of it." : `${decision.decision}: ${decision.reason}.`),
+      this.head(
+        nodeText(node),
+        decision === undefined ? "The scheduler decided nothing of it." : `${decision.decision}: ${decision.reason}.`,
+      ),
       decision === undefined ? null : comparisons(decision),
-      ...list("Reads", [...new Set(node.src)].map((src) => row(src, id))),
-      ...list("Read by", users.map((user) => row(id, user.id))),
+      ...list(
+        "Reads",
+        [...new Set(node.src)].map((src) => row(src, id)),
+      ),
+      ...list(
+        "Read by",
+        users.map((user) => row(id, user.id)),
+      ),
     );
   }
 
   private async requestKernels(ask: Ask, a: number, b: number, key: string): Promise<void> {
     const found = (await ask({ ask: "why kernels", a, b }).catch(() => null)) as WhyKernels | null;
-    if (found !== null && key === this.asked) this.element.prepend(h("p", { class: "note", role: "status" }, `${found.text}.`));
+    if (found !== null && key === this.asked)
+      this.element.prepend(h("p", { class: "note", role: "status" }, `${found.text}.`));
   }
 
   /** The firings of a pass that were about a node, or made it. */
   private firings(stage: number, node: number): WhyNot["fired"] {
     const { stages, rules } = this.store.index.trace;
-    const all = stages[stage].steps.map(({ rule, before, after }, i) => ({ step: i + 1, rule: rule === null ? "" : rules[rule].name, before, after }));
+    const all = stages[stage].steps.map(({ rule, before, after }, i) => ({
+      step: i + 1,
+      rule: rule === null ? "" : rules[rule].name,
+      before,
+      after,
+    }));
     return all.filter(({ rule, before, after }) => rule !== "" && (before === node || after === node));
   }
 
@@ -104,7 +129,11 @@ export class WhyView implements View {
       const found = (await ask({ ask: "why", node, stage, step })) as WhyNot;
       if (key === this.asked) this.show(found, null);
     } catch (error) {
-      if (key === this.asked) this.show(recorded, h("p", { class: "note", role: "alert" }, error instanceof Error ? error.message : String(error)));
+      if (key === this.asked)
+        this.show(
+          recorded,
+          h("p", { class: "note", role: "alert" }, error instanceof Error ? error.message : String(error)),
+        );
     }
   }
 
@@ -129,14 +158,22 @@ export class WhyView implements View {
 
   private show(found: WhyNot, status: Element | null): void {
     const { fired, could, stopped } = found;
-    const counts = status === null && could.length + stopped.length > 0 ? `: ${count(could.length, "rule")} could fire, ${stopped.length} cannot` : "";
+    const counts =
+      status === null && could.length + stopped.length > 0
+        ? `: ${count(could.length, "rule")} could fire, ${stopped.length} cannot`
+        : "";
     const own = stopped.filter(({ obstacle }) => ITS_OWN.has(obstacle!.kind));
     const others = stopped.filter((one) => !own.includes(one));
     const shown = this.showsAll ? others : others.slice(0, Math.max(0, FEW - own.length));
-    const more = button(`all ${others.length} …`, "Show every rule that was stopped", () => {
-      this.showsAll = true;
-      this.show(found, status);
-    }, "quiet");
+    const more = button(
+      `all ${others.length} …`,
+      "Show every rule that was stopped",
+      () => {
+        this.showsAll = true;
+        this.show(found, status);
+      },
+      "quiet",
+    );
     replaceChildren(
       this.element,
       this.head(found.what, `in ${found.name} after step ${found.step}${counts}.`),
@@ -152,7 +189,10 @@ export class WhyView implements View {
 
   private group(title: string, text: string, rules: Tried[]): Element[] {
     if (rules.length === 0) return [];
-    return [h("h5", {}, title, h("span", { class: "faint" }, text === "" ? "" : ` · ${text}`)), ...rules.map((one) => this.tried(one))];
+    return [
+      h("h5", {}, title, h("span", { class: "faint" }, text === "" ? "" : ` · ${text}`)),
+      ...rules.map((one) => this.tried(one)),
+    ];
   }
 
   private firing({ stage }: WhyNot, { step, rule, before, after }: WhyNot["fired"][number]): Element {
@@ -160,7 +200,12 @@ export class WhyView implements View {
     const text = (node: number): string => truncate(nodeText(index.node(node)), 60);
     return h(
       "button",
-      { type: "button", class: "event", "aria-current": step === cursor.step ? "step" : null, onclick: () => this.store.go({ stage, step }) },
+      {
+        type: "button",
+        class: "event",
+        "aria-current": step === cursor.step ? "step" : null,
+        onclick: () => this.store.go({ stage, step }),
+      },
       h("span", { class: "faint" }, `step ${step}`),
       h("b", {}, rule),
       h("span", { class: "gone" }, text(before)),
@@ -171,7 +216,10 @@ export class WhyView implements View {
 
   private tried(one: Tried): Element {
     const { obstacle, at } = one;
-    const here = at === null || this.store.selected.has(at) ? null : button("show it", "Select the node at which it stopped", () => this.store.select([at]), "quiet");
+    const here =
+      at === null || this.store.selected.has(at)
+        ? null
+        : button("show it", "Select the node at which it stopped", () => this.store.select([at]), "quiet");
     return h(
       "details",
       { class: `tried ${one.verdict}` },
@@ -182,7 +230,9 @@ export class WhyView implements View {
         ...(obstacle?.places ?? []).map(place),
         one.bound.length === 0 ? null : values("matched so far", one.bound),
         h("div", { class: "law" }, one.law),
-        ...paragraphs(one.doc).map(({ text, formula }) => (formula ? h("div", { class: "law" }, text) : h("p", {}, text))),
+        ...paragraphs(one.doc).map(({ text, formula }) =>
+          formula ? h("div", { class: "law" }, text) : h("p", {}, text),
+        ),
         here,
         h("p", { class: "place" }, `${one.file}:${one.line}`),
         one.text === "" ? null : codeBlock(one.text),
@@ -202,18 +252,34 @@ function differs({ passed, parts }: Tried, { kind, path, wanted, found, places }
     const line = places.length === 0 ? found : `${places[0].because} ${places[0].text}`.trim();
     return [h("code", { class: "said" }, line)];
   }
-  const where = path.length === 0 ? "the node" : path.map((place) => `source ${place}`).reverse().join(" of ");
+  const where =
+    path.length === 0
+      ? "the node"
+      : path
+          .map((place) => `source ${place}`)
+          .reverse()
+          .join(" of ");
   return [
     h("span", { class: "wants" }, h("span", { class: "faint" }, "wants "), wanted),
     h("span", { class: "is" }, h("span", { class: "faint" }, "is "), found),
-    h("span", { class: "faint" }, `${where} · ${passed} of ${count(parts, "part")} ${passed === 1 ? "matches" : "match"}`),
+    h(
+      "span",
+      { class: "faint" },
+      `${where} · ${passed} of ${count(parts, "part")} ${passed === 1 ? "matches" : "match"}`,
+    ),
   ];
 }
 
 /** A line that came to None, and what its names stood for. */
 function place({ function: name, file, line, text, because, values: of }: Place): Element {
   const code = [because, text].filter((part) => part !== "").join("\n    ");
-  return h("div", { class: "came-to-none" }, codeBlock(code), h("p", { class: "place" }, `${name}, ${file}:${line}`), of.length === 0 ? null : values("there", of));
+  return h(
+    "div",
+    { class: "came-to-none" },
+    codeBlock(code),
+    h("p", { class: "place" }, `${name}, ${file}:${line}`),
+    of.length === 0 ? null : values("there", of),
+  );
 }
 
 function values(title: string, pairs: [string, string][]): Element {

@@ -9,9 +9,9 @@ import pytest
 
 from tests.graphs import from_numpy, matmul, to_numpy
 from tests.support.kernels import MACHINE, kernel_of, unread
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 
@@ -94,7 +94,7 @@ def test_columns_that_are_read_twice_or_of_two_operands_stand_side_by_side() -> 
 
 
 def test_a_few_rows_times_a_matrix_look_ahead() -> None:
-    for rows, looks in ((2, True), (16, True), (64, False)):
+    for rows, looks in ((2, True), (4, True), (16, False), (64, False)):
         kernel = hand_coded(kernel_of(matmul(unread(rows, 4096), unread(4096, 4096))))
         assert any(opt.op is OptOps.AHEAD for opt in kernel.applied) is looks
 

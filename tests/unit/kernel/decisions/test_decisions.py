@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.graphs import from_numpy, numbers
-from tests.support.kernels import kernel_of
+from tests.support.kernels import kernel_of, unread
 from tinyexplore.kernel import Kernel, Opt, OptOps, decisions, hand_coded
 from tinyexplore.kernel.decisions import DECISIONS, Choice, Decision, Question
 from tinyexplore.kernel.decisions.decision import Choices, decided
@@ -85,3 +85,16 @@ def test_each_decision_says_what_it_decides() -> None:
     assert len(set(names)) == len(names)
     for decision in DECISIONS:
         assert decision.choose.__doc__ and decision.choose.__module__.startswith("tinyexplore.kernel.decisions.")
+
+
+@pytest.mark.parametrize(
+    ("functions", "size", "divided"),
+    [(0, 1 << 16, False), (1, 1 << 16, False), (4, 1 << 16, True), (4, 1 << 12, False), (0, 1 << 20, True)],
+)
+def test_functions_count_as_the_instructions_that_they_take(functions: int, size: int, divided: bool) -> None:
+    """Four exps of 65 536 elements take 40 µs on one core: worth another one."""
+    node = unread(size)
+    for _ in range(functions):
+        node = node.alu(Ops.EXP)
+    kernel = hand_coded(kernel_of(node.alu(Ops.ADD, node)))
+    assert any(opt.op is OptOps.THREAD for opt in kernel.applied) is divided

@@ -14,11 +14,10 @@ from tinyexplore import Tensor, Variable
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.util import Context
@@ -69,6 +68,8 @@ def chosen(node: LazyBuffer) -> list[str]:
         ),  # follows more loads than the hardware
         (lambda: unread(64, 262144).permute((1, 0)).contiguous(), []),  # follows the loads
         (lambda: unread(256, 256).permute((1, 0)).contiguous(), []),
+        (lambda: unread(2048, 2048).permute((1, 0)).contiguous(), []),  # a cache has it
+        (lambda: unread(1024, 1024).permute((1, 0)).contiguous(), []),
         (lambda: unread(4096, 4096).reduce(Ops.ADD, (0,)), ["AHEAD(1, 64)"]),
         (lambda: unread(256, 65536).reduce(Ops.ADD, (0,)), ["AHEAD(0, 2)"]),
         (lambda: unread(256, 256, 256).reduce(Ops.ADD, (1,)), []),  # whole rows, one after the other
@@ -111,7 +112,7 @@ def test_the_loop_that_fills_a_kept_row_asks_for_the_next_row() -> None:
 
 
 def test_every_line_of_a_tile_is_asked_for_once() -> None:
-    kernel = hand_coded(kernel_of(unread(2048, 2048).permute((1, 0)).contiguous()))
+    kernel = hand_coded(kernel_of(unread(3000, 5000).permute((1, 0)).contiguous()))
     assert [distance(*places) for places in prefetches(kernel)] == [32] * 16
     windows = kernel_of(unread(64, 4096).window(1, 9).reduce(Ops.ADD, (2,)))
     kernel = windows.apply(Opt(OptOps.UNROLL, 2, 9)).apply(Opt(OptOps.AHEAD, 0, 1))

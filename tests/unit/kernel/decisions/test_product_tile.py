@@ -91,6 +91,7 @@ def causal() -> LazyBuffer:
     return attention(unread(512, 64), unread(512, 64), unread(512, 64), causal=True)
 
 
+@pytest.mark.pinned
 @pytest.mark.parametrize("node", [masked, with_places, causal])
 def test_where_places_are_computed_with_squares_are_transposed(node: Callable[[], LazyBuffer]) -> None:
     """Lanes of quarters would be put together one by one there."""
@@ -106,9 +107,29 @@ def test_columns_whose_lines_share_one_set_of_the_cache_are_packed(columns: int,
     assert packs(hand_coded(kernel_of(matmul(unread(256, 256), unread(256, columns)), target))) is is_packed
 
 
+@pytest.mark.pinned
 @pytest.mark.parametrize(("registers", "tile"), [(16, [2, 6]), (32, [4, 6])])
 def test_rows_that_are_kept_have_a_tile_that_fits_the_registers(registers: int, tile: list[int]) -> None:
     """Rather more rows than vectors side by side: each row more has the keys and values read once less."""
     target = replace(MACHINE, vector_registers=registers)
     kernel = hand_coded(kernel_of(attention(*(unread(512, 64) for _ in range(3))), target))
     assert [opt.amount for opt in kernel.applied if opt.op is OptOps.UPCAST][-2:] == tile
+
+
+@pytest.mark.pinned
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("rows", [2, 4, 8, 16, 32])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_few_rows_read_a_large_matrix_once(lanes: int, rows: int, turned: bool) -> None:
+    """One tile has all rows, or a packed panel serves their tiles, or these are inside the loop of the columns.
+
+    Where few rows are packed instead, each block of them has 8 rows or more.
+    """
+    target = replace(MACHINE, vector_bytes=4 * lanes, vector_registers=32 if lanes == 16 else 16)
+    matrix = unread(4096, 2048).permute((1, 0)) if turned else unread(2048, 4096)
+    kernel = hand_coded(kernel_of(matmul(unread(rows, 2048), matrix), target))
+    loads = [access.node for access in kernel.accesses if access.node.src[0].dtype.size == 4096 * 2048]
+    loops = [axis for axis in kernel.output_axes if axis.arg.kind in (AxisKind.GLOBAL, AxisKind.THREAD)]
+    again = prod([axis.size for axis in loops if all(axis not in load.ranges for load in loads)])
+    outermost = min(loops, key=lambda axis: axis.arg.id)
+    assert again == 1 or any(outermost in load.ranges for load in loads) or (packs(kernel) and 8 * again <= rows)

@@ -9,9 +9,9 @@ import pytest
 
 from tests.graphs import from_numpy, to_numpy
 from tests.support.kernels import MACHINE, kernel_of, unread
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.uop import Ops
 
 SUMS = (Ops.ADD, (1,))
@@ -47,6 +47,7 @@ def channels(*shape: int) -> LazyBuffer:
     return unread(*shape).reduce(Ops.ADD, (0, 2, 3))
 
 
+@pytest.mark.pinned
 @pytest.mark.parametrize(
     ("node", "opts"),
     [
@@ -95,6 +96,7 @@ def test_the_last_rows_are_summed_as_well(rows: int) -> None:
     np.testing.assert_array_equal(to_numpy(products).ravel(), values @ vector)
 
 
+@pytest.mark.pinned
 def test_long_sums_are_done_in_blocks() -> None:
     values = np.full((64, 112_016), 0.1, np.float32)
     (sums,) = {float(found) for found in to_numpy(from_numpy(values).reduce(*SUMS)).ravel()}

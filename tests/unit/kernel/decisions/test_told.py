@@ -10,9 +10,9 @@ import pytest
 from tests.graphs import attention, from_numpy, numbers, softmax
 from tests.support.kernels import MACHINE, unread
 from tinyexplore import Context, Tensor, dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import create_schedule
 from tinyexplore.trace import Asked, Compared, OptApplied, Recorder, Weighed, recording
 
 
@@ -52,6 +52,7 @@ def told(node: LazyBuffer, decision: str) -> list[object]:
     return found
 
 
+@pytest.mark.pinned
 @pytest.mark.parametrize("decision", PROGRAMS)
 def test_it_tells_what_it_compared_and_the_next_best(decision: str) -> None:
     make, opt = PROGRAMS[decision]
@@ -64,6 +65,7 @@ def test_it_tells_what_it_compared_and_the_next_best(decision: str) -> None:
     assert compared or decision == "cut_masked_loops", "a mask is there or is not: there is no number"
 
 
+@pytest.mark.pinned
 def test_a_pipe_tells_its_blocks_and_a_cut_what_it_leaves_out() -> None:
     (blocks,) = [event for event in told(softmax(unread(4096, 1024)), "pipe_rows") if isinstance(event, Weighed)]
     assert list(dict(blocks.options)) == [str(int(blocks.chosen) // 2), blocks.chosen, str(2 * int(blocks.chosen))]

@@ -14,11 +14,11 @@ from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimised, create_schedule, read, realize
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.schedule import ScheduleItem
 from tinyexplore.uop import AxisKind, Ops
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.util import Context
@@ -59,6 +59,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.pinned
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
 def test_any_sequence_of_legal_opts_gives_the_same_result(program: str) -> None:
     (item,) = create_schedule([PROGRAMS[program]()])
@@ -102,6 +103,7 @@ def test_sums_of_what_it_multiplies_leave_a_product_its_tile(rows: int) -> None:
     np.testing.assert_allclose(to_numpy(weighted), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.pinned
 def test_a_causal_mask_ends_the_loops_over_what_it_hides() -> None:
     kernel = hand_coded(kernel_of(tall_attention(192, causal=True)))
     assert kernel.applied[-1].op is OptOps.CUT
@@ -110,6 +112,7 @@ def test_a_causal_mask_ends_the_loops_over_what_it_hides() -> None:
     assert kernel.undo().applied == kernel.applied[:-1]
 
 
+@pytest.mark.pinned
 @pytest.mark.parametrize("length", [1, 2, 15, 16, 17, 63, 64, 65, 100, 128, 130, 200])
 def test_what_a_mask_hides_is_never_read(length: int) -> None:
     (item,) = create_schedule([tall_attention(length, causal=True)])
@@ -273,6 +276,16 @@ def test_axes_that_the_result_does_not_walk_as_one_are_not_merged() -> None:
     kernel = kernel_of(from_numpy(numbers(6, 7, 5)).permute((0, 2, 1)).alu(Ops.NEG))
     with pytest.raises(OptError, match="MERGE axis 0 by 2: the result does not walk the two as one"):
         kernel.apply(Opt(OptOps.MERGE, 0, 2))
+
+
+def test_loops_are_not_merged_where_their_number_is_stored() -> None:
+    """3 * i is also a part of the address 3 * i + j: that does not make it one."""
+    three = LazyBuffer.const(3, dtypes.int64, "LLVM", (4,))
+    starts = LazyBuffer.iota(4, dtypes.int64, "LLVM").alu(Ops.MUL, three)
+    node = starts.reshape((4, 1)).expand((4, 3)).contiguous()
+    realize([node])
+    found = np.frombuffer(read(node).copyout(), np.int64).reshape(4, 3)
+    np.testing.assert_array_equal(found, np.arange(0, 12, 3)[:, None].repeat(3, 1))
 
 
 def test_a_pool_loads_whole_vectors() -> None:

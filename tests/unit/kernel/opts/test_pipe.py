@@ -16,11 +16,11 @@ from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
-from tinyexplore.engine import compile_optimised
+from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
 from tinyexplore.kernel.search import find_replayed
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.schedule import ScheduleItem, create_schedule
+from tinyexplore.schedule import ScheduleItem
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
 

@@ -10,7 +10,8 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from tinyexplore.explore.model import CommandInfo
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.tracefile.model import CommandInfo
 from tinyexplore.explore.whatif.commands.apply_opt import ApplyOpt
 from tinyexplore.explore.whatif.commands.as_captured import AsCaptured
 from tinyexplore.explore.whatif.commands.as_scheduled import AsScheduled
@@ -26,7 +27,7 @@ from tinyexplore.explore.whatif.commands.search import Search
 from tinyexplore.explore.whatif.commands.set_opts import SetOpts
 from tinyexplore.explore.whatif.commands.skip_firing import SkipFiring
 from tinyexplore.explore.whatif.commands.undo_opt import UndoOpt
-from tinyexplore.explore.whatif.place import Command, WhatIfError
+from tinyexplore.explore.whatif.place import Command
 
 COMMANDS: tuple[type[Command], ...] = (
     AsCaptured,

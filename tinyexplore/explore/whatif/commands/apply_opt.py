@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.place import Outcome, Place, Refused, to_opt
+from tinyexplore.explore.whatif.place import Outcome, Place, Refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ from statistics import median
 from typing import ClassVar
 
 from tinyexplore.compile.search import refusal_of
-from tinyexplore.explore.model import Diagnostic, Edited, KernelVariant
+from tinyexplore.explore.analysis.opts import WhatIfError, to_opts
 from tinyexplore.explore.recording.drafts import quantile
+from tinyexplore.explore.tracefile.model import Diagnostic, Edited, KernelVariant
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.editing.asking import Text, Tried, check_signature, tried, verdict_words
 from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
-from tinyexplore.explore.whatif.place import Outcome, Place, Refused, WhatIfError, to_opts
+from tinyexplore.explore.whatif.place import Outcome, Place, Refused
 from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.trace import recording
 from tinyexplore.uop import UOp

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyexplore.codegen import Pass
-from tinyexplore.explore.playground.intermediate import graph_at
-from tinyexplore.explore.playground.pipeline import fired_everywhere, fired_once, passes_from
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.whatif.commands.rules import rule_named, try_out_rule
-from tinyexplore.explore.whatif.place import Outcome, Place, WhatIfError
+from tinyexplore.explore.whatif.place import Outcome, Place
+from tinyexplore.explore.whatif.playground.intermediate import graph_at
+from tinyexplore.explore.whatif.playground.pipeline import fired_everywhere, fired_once, passes_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class FireRule:
         graph = graph_at(place.bench, self.kernel, self.stage, self.step)
         if not self.node:
             return passes_from(self.stage, graph.root, fired_everywhere(self.stage, rule))
-        node = next((one for one in graph.root.toposort() if one.digest.startswith(self.node)), None)
+        digests = UopDigests()
+        node = next((one for one in graph.root.toposort() if digests.is_named(one, self.node)), None)
         if node is None:
             raise WhatIfError(f"no node {self.node} in kernel {self.kernel} after step {self.step} of {self.stage}")
         return passes_from(self.stage, graph.root, fired_once(self.stage, rule, node))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyexplore.codegen import Pass
-from tinyexplore.explore.playground.pipeline import Inserted
 from tinyexplore.explore.whatif.commands.rules import pipeline_with, rule_named, try_out_rule
 from tinyexplore.explore.whatif.place import Outcome, Place
+from tinyexplore.explore.whatif.playground.pipeline import Inserted
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tinyexplore.explore.whatif.place import Outcome, Place, Refused, WhatIfError
-from tinyexplore.explore.why.fusions import Edge, Fusions
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.analysis.why.fusions import Edge, Fusions
+from tinyexplore.explore.whatif.place import Outcome, Place, Refused
 
 
 def overrides_at(place: Place) -> tuple[frozenset[int], frozenset[int]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tinyexplore.codegen import PASSES, Pass
-from tinyexplore.explore.model import Branch
-from tinyexplore.explore.playground.pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
-from tinyexplore.explore.playground.trying import Checks, Fired, told, try_kernel
-from tinyexplore.explore.playground.written import written
-from tinyexplore.explore.whatif.place import Outcome, Place, Refused, WhatIfError
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.tracefile.model import Branch
+from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+from tinyexplore.explore.whatif.playground.pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
+from tinyexplore.explore.whatif.playground.trying import Checks, Fired, told, try_kernel
+from tinyexplore.explore.whatif.playground.written import written
 from tinyexplore.uop import Rule
 
 
@@ -61,7 +62,7 @@ def try_out_rule(
     variants = tuple([one.variant for one in tried if one.variant is not None])
     firings = tuple([firing for one in tried for firing in one.firings])
     outcome = Outcome(variants, note=told(tried, name, len(kernels)), rule=rule, firings=firings)
-    if not variants and any(one.note for one in tried):
+    if not variants and any(one.failure for one in tried):
         raise Refused(outcome.note, variants, outcome)
     return outcome
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tinyexplore.explore.analysis.opts import to_opts
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.place import Outcome, Place, to_opts
+from tinyexplore.explore.whatif.place import Outcome, Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyexplore.codegen import Pass
-from tinyexplore.explore.playground.intermediate import graph_at
-from tinyexplore.explore.playground.pipeline import passes_skipping
+from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.whatif.commands.rules import try_out_rule
-from tinyexplore.explore.whatif.place import Outcome, Place, WhatIfError
+from tinyexplore.explore.whatif.place import Outcome, Place
+from tinyexplore.explore.whatif.playground.intermediate import graph_at
+from tinyexplore.explore.whatif.playground.pipeline import passes_skipping
 from tinyexplore.uop import Rule, UOp
 
 

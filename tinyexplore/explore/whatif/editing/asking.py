@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from tinyexplore.compile.workers import FOLDER, Workers
-from tinyexplore.explore.counted import count_text
-from tinyexplore.explore.kept import Kept
-from tinyexplore.explore.model import Diagnostic, Difference, Edited, Listing
+from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
 from tinyexplore.explore.whatif.place import Refused
 from tinyexplore.uop import Ops, UOp
@@ -102,12 +102,17 @@ def _inputs_of(kept: Kept | None) -> Iterator[tuple[tuple[str, list[int | None]]
         yield None, ""
         return
     digest = blake2b(digest_size=16)
-    with tempfile.TemporaryDirectory(prefix="tinyexplore-") as folder:
-        path = Path(folder) / "inputs"
-        with path.open("wb") as file:
-            for content in kept.contents:
-                file.write(content or b"")
-                digest.update(content or b"-")
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tinyexplore-"))
+            path = Path(folder) / "inputs"
+            with path.open("wb") as file:
+                for content in kept.contents:
+                    file.write(content or b"")
+                    digest.update(content or b"-")
+        except OSError as error:
+            reason = f"it could not be tried: the kernel's inputs could not be written to a temporary folder ({error})"
+            raise Refused(f"{reason}; set TMPDIR to a folder with enough space that you may write to") from error
         yield (str(path), [None if one is None else len(one) for one in kept.contents]), digest.hexdigest()
 
 

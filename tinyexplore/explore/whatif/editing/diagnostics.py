@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tinyexplore.explore.model import Diagnostic
+from tinyexplore.explore.tracefile.model import Diagnostic
 
 _PLACED = re.compile(r"^<(?:stdin|string)>:(\d+):(?:(\d+):)? *(fatal error|error|warning|note): *(.*)$")
 _UNDEFINED = re.compile(r"undefined (?:symbol|reference)[: ]+[`']?(\w+)")

@@ -18,7 +18,7 @@ from typing import Any
 from tinyexplore.device import Buffer
 from tinyexplore.device.allocator import Memory
 from tinyexplore.dtype import DType
-from tinyexplore.explore.counted import count_text
+from tinyexplore.explore.tracefile.counted import count_text
 
 PAGE = mmap.PAGESIZE
 GUARD_BYTES = 1 << 20  # on either side: rows further out are caught, too

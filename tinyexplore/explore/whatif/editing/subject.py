@@ -12,7 +12,7 @@ from tinyexplore.compile.lowering import compile_optimised
 from tinyexplore.device import Buffer, CompiledProgram, Device
 from tinyexplore.dtype import DType
 from tinyexplore.execute.threads import estimated_ns
-from tinyexplore.explore.kept import buffer_types
+from tinyexplore.explore.recording.kept import buffer_types
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer

@@ -9,7 +9,7 @@ from typing import Any
 
 from tinyexplore.compile.candidate import TOLERANCE
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.model import Difference
+from tinyexplore.explore.tracefile.model import Difference
 from tinyexplore.renderer.python import memory_format
 from tinyexplore.runtime.python import cast_view
 

@@ -1,0 +1,66 @@
+"""`python -m bench.cliffs`: ordinary programs beside PyTorch, printed worst first."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status: 1 where a program failed or its numbers differ from PyTorch's, else 0."""
+    options = _parser().parse_args(arguments)
+    if options.target:
+        os.environ["TARGET"] = options.target  # read when tinyexplore is imported
+    from bench.limits import peer_limits
+
+    os.environ.update(peer_limits())  # read when PyTorch is imported
+    from bench.cliffs import report
+    from bench.cliffs.measure import Settings, import_engines, measure
+    from bench.cliffs.programs import PROGRAMS
+
+    words = [word.lower() for word in options.only]
+    programs = [program for program in PROGRAMS if not words or any(word in program.name.lower() for word in words)]
+    if options.group:
+        programs = [program for program in programs if program.group in options.group]
+    if options.list:
+        for program in programs:
+            print(f"{program.group:12} {program.name}")
+        return 0
+    quick = {"rounds": 2, "slice_seconds": 0.003} if options.quick else {}
+    if options.rounds:
+        quick["rounds"] = options.rounds
+    settings = Settings(threads=options.threads, compiles=options.compile, **quick)
+    rows = []
+    start = time.perf_counter()
+    import_engines()
+    for number, program in enumerate(programs, 1):
+        row = measure(program, settings)
+        rows.append(row)
+        print(f"{number}/{len(programs)} {report.line(row)}", file=sys.stderr, flush=True)
+    done = report.Report(report.about(settings), rows)
+    print(report.text(done))
+    print(f"{time.perf_counter() - start:.0f} s")
+    if options.out:
+        report.write(done, options.out)
+    return 1 if any(row.failure for row in rows) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.cliffs", description=__doc__)
+    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="programs whose names contain a word")
+    parser.add_argument("--group", nargs="+", default=[], metavar="GROUP", help="programs of these groups")
+    parser.add_argument("--rounds", type=int, default=0, help="turns of each engine (8)")
+    parser.add_argument("--quick", action="store_true", help="2 short turns: cliffs show, 20 percent does not")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of each engine (all cores)")
+    parser.add_argument("--target", default="", help="generate code for it, and restrict PyTorch alike: x86-64-v3")
+    parser.add_argument("--compile", action="store_true", help="PyTorch runs through torch.compile")
+    parser.add_argument("--out", default="", metavar="FILE.json", help="also write FILE.json and FILE.md")
+    parser.add_argument("--list", action="store_true", help="list the programs")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

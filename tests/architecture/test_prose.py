@@ -1,0 +1,78 @@
+"""The language check finds what it is for (`tests/support/prose.py`); `make check` runs it on the project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import prose
+
+PROGRAM = '''
+"""Tells somebody."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Run:
+    """A run.
+
+    seconds: how long it took.
+    """
+
+    seconds: float
+    name: str  # of the kernel
+    hidden: int
+
+
+message = f"it was {'told'} in words"
+'''
+LONG = "One sentence " + "with many words " * 12 + "is too long.\n\nA short one is not: `in words` is code.\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_words_and_fields_of_a_module_are_found(project: Path) -> None:
+    (project / "module.py").write_text(PROGRAM)
+    found = [
+        (finding.line, finding.kind, finding.text.split(":")[0]) for finding in prose.findings(project / "module.py")
+    ]
+    assert sorted(found) == [
+        (2, "word", "'Tells'"),
+        (2, "word", "'somebody'"),
+        (16, "field", "Run.hidden is not described"),
+        (19, "word", "'in words'"),
+        (19, "word", "'told'"),
+    ]
+
+
+def test_long_sentences_of_a_page_are_found_and_code_is_not(project: Path) -> None:
+    (project / "page.md").write_text(LONG)
+    (finding,) = prose.findings(project / "page.md")
+    assert (finding.kind, finding.line, finding.text.split()[0]) == ("sentence", 1, "41")
+
+
+def test_a_package_may_not_have_more_findings_than_accepted(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "accepted.json").write_text('{"uop": {"word": 1, "sentence": 0}}')
+    monkeypatch.setattr(prose, "ACCEPTED", project / "accepted.json")
+    assert prose.more_than_accepted({"uop": {"word": 1, "sentence": 0}}) == []
+    more = prose.more_than_accepted({"uop": {"word": 2, "sentence": 0}, "new": {"field": 1}})
+    assert [line.split(",")[0] for line in more] == ["uop: 2 findings of kind word", "new: 1 findings of kind field"]
+
+
+def test_the_check_passes_where_nothing_was_added(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "accepted.json").write_text("{}")
+    monkeypatch.setattr(prose, "ACCEPTED", project / "accepted.json")
+    monkeypatch.setattr("sys.argv", ["prose", "--check"])
+    monkeypatch.setattr(prose, "counted", dict)
+    with pytest.raises(SystemExit) as ended:
+        prose.main()
+    assert ended.value.code == 0
+    monkeypatch.setattr(prose, "counted", lambda: {"uop": {"word": 1}})
+    with pytest.raises(SystemExit, match="uop: 1 findings of kind word, 0 accepted"):
+        prose.main()

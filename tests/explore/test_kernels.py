@@ -1,0 +1,124 @@
+"""The kernels of a view as objects, and how results display."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+from tinyexplore import Tensor, explore
+from tinyexplore.explore import Explorer
+from tinyexplore.explore.notebook.kernels import AvailableOpts, Kernels, KernelView
+from tinyexplore.explore.tracefile.readable import CONSOLE_WIDTH, Table
+
+
+@pytest.fixture(scope="module")
+def view() -> Explorer:
+    x, w = (Tensor.rand(16, 16).realize() for _ in range(2))
+    return explore(lambda: (x @ w).softmax(), repeat=2, keep_inputs=True)
+
+
+class Cells(HTMLParser):
+    """The texts of a page's table cells."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+
+def test_kernels_are_a_sequence_by_number_and_by_name(view: Explorer) -> None:
+    kernels = view.trace.kernels
+    assert isinstance(view.kernels, Kernels) and len(view.kernels) == len(kernels)
+    assert [one.info for one in view.kernels] == list(kernels)
+    assert view.kernels[-1].number == len(kernels) - 1
+    assert [one.number for one in view.kernels[:1]] == [0]
+    assert view.kernels[kernels[0].name].number == 0
+    with pytest.raises(IndexError, match=f"kernel 9: this view has {len(kernels)} kernels"):
+        view.kernels[9]
+    with pytest.raises(KeyError, match=kernels[0].name):
+        view.kernels["no such kernel"]
+
+
+def test_a_kernel_has_its_listings_and_samples(view: Explorer) -> None:
+    kernel = view.kernels[0]
+    assert (kernel.name, kernel.opts) == (view.trace.kernels[0].name, view.trace.kernels[0].opts)
+    program = next(one for one in view.trace.programs if one.kernel == 0 and one.language == "c")
+    assert kernel.listing("c") == "\n".join(line.text for line in program.lines)
+    assert kernel.run is not None and kernel.run.kernel == 0
+    with pytest.raises(ValueError, match="no listing 'fortran'; it has: uops, llvm"):
+        kernel.listing("fortran")
+
+
+def test_opts_are_offered_applied_and_removed(view: Explorer) -> None:
+    kernel = view.kernels[0]
+    kernel.set_opts()
+    available = kernel.available_opts()
+    assert isinstance(available, AvailableOpts) and "UPCAST(0, 4)" in available
+    branch = kernel.apply("UPCAST(0, 4)")
+    assert (branch.status, branch.kernels[0].opts) == ("done", ("UPCAST(0, 4)",))
+    assert kernel.branch == branch and branch in kernel.branches
+    assert kernel.undo().kernels[0].opts == ()
+    assert kernel.apply("UPCAST(9, 4)").status == "failed"
+    assert kernel.use_heuristics().kernels[0].opts == kernel.opts
+    text = kernel.edit_text("opts")
+    assert kernel.edit("opts", text).kernels[0].opts == kernel.opts
+
+
+def test_analyses_are_those_of_the_view(view: Explorer) -> None:
+    kernel = view.kernels[0]
+    assert kernel.why_opts() == view.why_opts(0)
+    assert kernel.caches(opts=()).total == view.caches(0, opts=()).total
+    assert kernel.debug().step().position == 1
+    assert kernel.translate(["c"]).text("c")
+    assert "import" in kernel.reproducer()
+
+
+def test_results_display_as_text_and_as_a_table(view: Explorer) -> None:
+    kernel = view.kernels[0]
+    node = view.trace.where(op="ADD", kind="uop")[-1]
+    total = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")[0]
+    for result in (
+        view.kernels,
+        kernel,
+        kernel.why_opts(),
+        kernel.available_opts(),
+        view.why_not(node),
+        view.why_kernels(total, total.src[0]),
+    ):
+        text, rows = repr(result), Cells(result._repr_html_()).rows
+        assert f"{type(result).__name__}(" not in text
+        assert max(map(len, result.table().text().splitlines())) <= CONSOLE_WIDTH
+        assert len(rows) > 1 or "0 could fire, 0 cannot" in text
+        assert len({len(row) for row in rows if any(row)}) <= 1
+
+
+def test_a_branch_displays_its_kernels(view: Explorer) -> None:
+    branch = view.kernels[0].set_opts()
+    head, row = Cells(branch._repr_html_()).rows
+    assert head == ["kernel", "opts", "time", "quartiles", "as captured", "note"]
+    assert row[:2] == [branch.kernels[0].name, "no opts"]
+
+
+def test_texts_of_a_table_are_escaped_and_wrapped() -> None:
+    table = Table("<title>", ("a", "b"), (("<b>", "word " * 40), ("one\ntwo", "x")), ("a & b",))
+    assert "<b>" not in table.html() and "&lt;b&gt;" in table.html() and "a &amp; b" in table.html()
+    lines = table.text().splitlines()
+    assert max(map(len, lines)) <= CONSOLE_WIDTH
+    assert lines[1].split() == ["a", "b"] and lines[-3].split() == ["one", "x"] and lines[-2].split() == ["two"]
+
+
+def test_a_kernel_view_is_found_by_tab() -> None:
+    public = [name for name in dir(KernelView) if not name.startswith("_")]
+    assert {"why_opts", "available_opts", "apply", "caches", "debug", "gpu", "edit"} <= set(public)
+    assert all(getattr(KernelView, name).__doc__ for name in public)

@@ -1,0 +1,212 @@
+"""Findings in the project's language: words that a term of the field replaces, long sentences, undocumented fields.
+
+`python -m tests.support.prose` prints the number of findings for each package; `python -m tests.support.prose PATH…`
+prints the findings of these files or folders. `--check` fails if a package has more findings than the accepted
+number in `tests/architecture/prose.json`. `--write` accepts the present numbers, after some were removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ACCEPTED = ROOT / "tests" / "architecture" / "prose.json"
+LONGEST_SENTENCE = 35  # words
+STRINGS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))  # the latter from Python 3.12 on
+
+# a regular expression for words that say something in this project only, and the term to use
+REPLACEMENTS = {
+    r"\bby hand\b(?! *(opt|tun))": "manually; kernel analysis",
+    r"\btells?\b|\btold\b|\btelling\b": "emit, record, report, say",
+    r"\bhears?\b|\bheard\b|\blisten(s|ed|ing)?\b": "record; recorder attached",
+    r"\bsomebody\b|\bnobody\b|\bwhoever\b|\banybody\b": "name the caller, the user, the recorder",
+    r"\bhand-coded choice\b": "heuristics, default schedule",
+    r"\bobstacles?\b": "legality error; illegal because",
+    r"\bkept rows?\b|\bkeeps? a row\b": "row buffer",
+    r"\bat hand\b": "available",
+    r"\bat work\b": "running",
+    r"\bby itself\b|\bby themselves\b": "automatically; alone",
+    r"\bmade up\b|\bmade-up\b": "generated, random",
+    r"\bgiven out\b": "allocated",
+    r"\blooked at\b": "read, examined",
+    r"\bin words\b": "as text",
+    r"\bwas there before\b|\bwere there before\b": "existing",
+    r"\bidle pass(es)?\b": "passes without a change",
+    r"\bprograms of (this|the) family\b": "tinygrad programs",
+    r"\bbiograph(y|ies)\b": "rewrite history",
+    r"\btwins?\b": "unrolled copies",
+    r"\bcones?\b": "dependency cone, fan-in, fan-out",
+    r"\btouch(es|ed)?\b": "access",
+    r"\brare branch(es)?\b": "cold path",
+    r"\blive pages?\b": "page with engine, interactive page",
+    r"\brosetta\b": "language comparison",
+    r"\bwhat bounds\b": "bottleneck",
+    r"\bstands? against\b|\bstood against\b": "limit; legality error",
+    r"\bthe one door\b": "entry point, API",
+    r"\bcomes? to nothing\b": "fail",
+    r"\bmade anew\b|\bmakes? anew\b|\banew\b": "rebuild, again",
+    r"\bsets? apart\b|\bkept apart\b": "sandbox, separate",
+    r"\bis asked of\b|\bare asked of\b|\basked for\b": "request",
+    r"\banswers? alike\b": "give the same answer",
+    r"\bin turns\b": "interleaved, alternately",
+    r"\bgoes by\b|\bgo by\b": "depend on, follow",
+    r"\bso many\b|\bas many as\b": "name the number",
+    r"\bthe way of\b": "the path of",
+}
+PATTERNS = {re.compile(pattern, re.IGNORECASE): term for pattern, term in REPLACEMENTS.items()}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding.
+
+    path: of the file, from the repository's root.
+    line: its first line, from 1.
+    kind: "word", "sentence" or "field".
+    text: what was found, and what to say instead.
+    """
+
+    path: str
+    line: int
+    kind: str
+    text: str
+
+
+def files(paths: Iterable[Path]) -> Iterator[Path]:
+    """The Python and Markdown files under `paths`."""
+    for path in paths:
+        if path.is_file():
+            yield path
+            continue
+        yield from (one for one in sorted(path.rglob("*")) if one.suffix in (".py", ".md") and ".venv" not in one.parts)
+
+
+def findings(path: Path) -> Iterator[Finding]:
+    """All findings of a file."""
+    name = path.relative_to(ROOT).as_posix()
+    text = path.read_text("utf-8")
+    if path.suffix == ".md":
+        yield from in_prose(name, 1, markdown_prose(text))
+        return
+    tree = ast.parse(text)
+    docstrings = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        doc = ast.get_docstring(node, clean=True)
+        if doc is not None:
+            first = node.body[0].lineno
+            docstrings.add(first)
+            yield from in_prose(name, first, doc)
+        if isinstance(node, ast.ClassDef):
+            yield from undocumented_fields(name, node, doc or "", text.splitlines())
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            is_string = token.type in STRINGS and token.start[0] not in docstrings
+            if token.type == tokenize.COMMENT or is_string:
+                yield from words(name, token.start[0], token.string)
+
+
+def in_prose(path: str, line: int, text: str) -> Iterator[Finding]:
+    """Words and long sentences of a docstring or a page."""
+    yield from words(path, line, text)
+    prose = re.sub(r"```.*?```", lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL)
+    for block in re.finditer(r"(?:^(?!\s*[|#>]).+\n?)+", prose, re.MULTILINE):
+        start = line + prose[: block.start()].count("\n")
+        for sentence in re.split(r"(?<=[.:;!?])\s+|\n\s*(?=[-*]|\d+\.)|\n(?=\w+: )", block[0]):
+            count = len(re.findall(r"[^\s]*\w[^\s]*", sentence))
+            if count > LONGEST_SENTENCE:
+                yield Finding(path, start, "sentence", f"{count} words: {' '.join(sentence.split())[:90]}…")
+
+
+def words(path: str, line: int, text: str) -> Iterator[Finding]:
+    """Words of this project's own in a text that begins at `line`."""
+    plain = re.sub(r"`[^`\n]*`", lambda match: " " * len(match[0]), text)
+    for pattern, term in PATTERNS.items():
+        for match in pattern.finditer(plain):
+            yield Finding(path, line + plain[: match.start()].count("\n"), "word", f"{match[0]!r}: say {term}")
+
+
+def markdown_prose(text: str) -> str:
+    """A page without its code blocks; lines keep their numbers."""
+    return re.sub(r"```.*?```", lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL)
+
+
+def undocumented_fields(path: str, node: ast.ClassDef, doc: str, lines: list[str]) -> Iterator[Finding]:
+    """Fields of a dataclass that neither its docstring nor a comment on their line describes."""
+    if not any("dataclass" in ast.unparse(one) for one in node.decorator_list):
+        return
+    for field in node.body:
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        name = field.target.id
+        last = field.end_lineno or field.lineno
+        described = re.search(rf"\b{re.escape(name)}\b[^:\n.]*:", doc) or "#" in lines[last - 1]
+        if not name.startswith("_") and "ClassVar" not in ast.unparse(field.annotation) and not described:
+            yield Finding(path, field.lineno, "field", f"{node.name}.{name} is not described")
+
+
+def packages() -> dict[str, list[Path]]:
+    """What is counted together: each package of the project, and its documents."""
+    parts = {path.name: [path] for path in sorted((ROOT / "tinyexplore").iterdir()) if (path / "__init__.py").exists()}
+    parts["root"] = sorted((ROOT / "tinyexplore").glob("*.py"))
+    parts["docs"] = [
+        *sorted((ROOT / "docs").glob("*.md")),
+        ROOT / "docs" / "decisions",
+        ROOT / "docs" / "explorer",
+        ROOT / "README.md",
+    ]
+    return parts
+
+
+def counted() -> dict[str, dict[str, int]]:
+    """The number of findings of each kind, for each package."""
+    counts = {}
+    for name, paths in packages().items():
+        kinds = Counter(finding.kind for path in files(paths) for finding in findings(path))
+        counts[name] = {kind: kinds[kind] for kind in ("word", "sentence", "field")}
+    return counts
+
+
+def more_than_accepted(counts: dict[str, dict[str, int]]) -> list[str]:
+    """One line for each package and kind of which there are more findings than accepted."""
+    accepted = json.loads(ACCEPTED.read_text("utf-8"))
+    return [
+        f"{name}: {number} findings of kind {kind}, {accepted.get(name, {}).get(kind, 0)} accepted; "
+        "`python -m tests.support.prose tinyexplore/PACKAGE` lists them"
+        for name, kinds in counts.items()
+        for kind, number in kinds.items()
+        if number > accepted.get(name, {}).get(kind, 0)
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="*", type=Path, help="files or folders; none: a table of the counts")
+    parser.add_argument("--write", action="store_true", help="accept the present counts as the most")
+    parser.add_argument("--check", action="store_true", help="fail if a package has more findings than accepted")
+    args = parser.parse_args()
+    if args.paths:
+        for path in files(path.resolve() for path in args.paths):
+            for finding in findings(path):
+                print(f"{finding.path}:{finding.line}: {finding.kind}: {finding.text}")
+        return
+    counts = counted()
+    if args.write:
+        ACCEPTED.write_text(json.dumps(counts, indent=1, sort_keys=True) + "\n", "utf-8")
+    if args.check:
+        raise SystemExit("\n".join(more_than_accepted(counts)) or 0)
+    for name, kinds in counts.items():
+        print(f"{name:12}", *(f"{kind} {number:4}" for kind, number in kinds.items()))
+
+
+if __name__ == "__main__":
+    main()

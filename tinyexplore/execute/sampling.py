@@ -1,0 +1,236 @@
+"""Timing: inside `sampling(...)` every launch runs again, and the samples of all launches are taken alike.
+
+The launches of a block wait for its end. Their samples are then taken in rounds: each round takes one sample of each
+launch, in alternating direction. A change of the machine's speed thus affects all launches equally.
+
+A sample is one run on the same threads. A short launch runs once more before each sample, to warm the caches. A kernel
+that overwrites its input finds the same values before each sample. Afterwards all memory is as the program left it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tinyexplore.device import Buffer
+from tinyexplore.trace import Retimed, active_recorder
+from tinyexplore.uop import Ops
+
+LEAST = 2  # samples of a launch, however long it takes
+LAUNCH_S = 0.25  # for the samples of one launch: a long kernel gets fewer
+TOTAL_S = 5.0  # for the samples of all launches; later ones get the least
+LONGEST_S = 3.0  # a launch that takes longer is not run again
+LIMIT_S = 30.0  # after so much time, launches get no samples
+WARM_S = 0.01  # a launch that takes longer gains nothing from warm caches
+HELD_BYTES = 1 << 28  # of the buffers of launches that wait; then their samples are taken at once
+
+
+class Launch(Protocol):
+    """An ExecItem, as far as it is timed."""
+
+    runner: Any
+    buffers: tuple[Buffer, ...]
+
+    def measure(self, repeat: int) -> list[float]: ...
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A launch that waits for its samples.
+
+    launch: what runs. first_s: seconds that it took in the program. overwritten: the inputs that it overwrites.
+    each_s: seconds of one further run. count: how many samples it gets. seconds: its samples so far.
+    took_s: seconds of all its further runs. reason: why it gets no samples, "" where it gets some.
+    """
+
+    launch: Launch
+    first_s: float
+    overwritten: list[Buffer] = field(default_factory=list)
+    each_s: float = 0.0
+    count: int = 0
+    seconds: list[float] = field(default_factory=list)
+    took_s: float = 0.0
+    reason: str = ""
+
+    @property
+    def is_short(self) -> bool:
+        return self.each_s < WARM_S
+
+
+@dataclass(eq=False)
+class Sampling:
+    """A request for samples: `count` of each launch (1: none beside the launch itself), fewer where that takes longer
+    than LAUNCH_S. `most_launches`: later ones get none. `spent_s`: what it has taken so far. `clock`: seconds.
+
+    counts: how many samples the launches of a program get. waiting: launches whose samples are not taken yet.
+    held: the buffers of these launches, and the bytes of each.
+    """
+
+    count: int
+    most_launches: int = 1000
+    clock: Callable[[], float] = time.perf_counter
+    spent_s: float = 0.0
+    counts: dict[object, int] = field(default_factory=dict)
+    waiting: list[_Waiting] = field(default_factory=list)
+    held: dict[Buffer, int] = field(default_factory=dict)
+
+    def add(self, launch: Launch, first_s: float) -> None:
+        """`launch`, which took `first_s` in the program, waits for its samples."""
+        self.waiting.append(_Waiting(launch, first_s))
+        self.held |= {buffer: buffer.nbytes for buffer in launch.buffers}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the launches that wait hold as much memory as they may, or no other launch will come."""
+        return self.most_launches <= 0 or sum(self.held.values()) > HELD_BYTES
+
+    def take(self, just_ran: bool = False) -> list[Retimed]:
+        """The samples of the launches that wait, in their order. Memory is as before afterwards.
+        `just_ran`: nothing can have changed what the last launch wrote."""
+        waiting, self.waiting = self.waiting, []
+        self.held.clear()
+        began = self.clock()
+        saved = _saved(waiting, just_ran)
+        try:
+            rounds = self._first_runs(waiting, saved)
+            for turn in range(max((one.count for one in rounds), default=0)):
+                for one in reversed(rounds) if turn % 2 else rounds:
+                    if turn < one.count:
+                        self._sample(one, saved)
+        finally:
+            for buffer, content in saved.items():
+                buffer.copyin(content)
+        runs_s = sum(one.took_s for one in waiting)
+        took_s = self.clock() - began
+        self.spent_s += took_s
+        aside_s = max(0.0, took_s - runs_s) / max(1, len(waiting))  # saving and restoring
+        return [Retimed(one.launch, tuple(one.seconds), one.took_s + aside_s, one.reason) for one in waiting]
+
+    def _first_runs(self, waiting: list[_Waiting], saved: dict[Buffer, bytes]) -> list[_Waiting]:
+        """One run of each, which is not counted: it says how many samples fit. Those that get none have a reason."""
+        found = []
+        planned_s = self.spent_s
+        for one in waiting:
+            one.reason = _obstacle(one, planned_s)
+            if one.reason:
+                continue
+            one.overwritten = overwritten_inputs(one.launch)
+            self._run(one, saved)
+            one.each_s = max(one.took_s, 1e-9)
+            sample_s = one.each_s * (1 + one.is_short)
+            one.count = self.counts.setdefault(one.launch.runner or one.launch, self._count(sample_s, planned_s))
+            planned_s += one.each_s + one.count * sample_s
+            found.append(one)
+        return found
+
+    def _count(self, sample_s: float, planned_s: float) -> int:
+        """How many samples fit: the same for every launch of a program, by the first of them."""
+        allowed_s = min(LAUNCH_S, max(0.0, TOTAL_S - planned_s))
+        return min(self.count, max(LEAST, int(allowed_s / sample_s)))
+
+    def _sample(self, one: _Waiting, saved: dict[Buffer, bytes]) -> None:
+        if one.is_short:
+            self._run(one, saved)
+        one.seconds += self._run(one, saved)
+
+    def _run(self, one: _Waiting, saved: dict[Buffer, bytes]) -> list[float]:
+        """Seconds of one run, after which the launch's inputs are restored."""
+        began = self.clock()
+        seconds = one.launch.measure(1)
+        for buffer in one.overwritten:
+            buffer.copyin(saved[buffer])
+        one.took_s += self.clock() - began
+        return seconds
+
+
+def _obstacle(one: _Waiting, planned_s: float) -> str:
+    """Why a launch gets no samples; "" where nothing prevents them."""
+    if one.first_s > LONGEST_S:
+        return f"No samples: one run takes {one.first_s:.3g} s, more than {LONGEST_S:.0f} s."
+    if planned_s > LIMIT_S:
+        return f"No samples: {LIMIT_S:.0f} s went into those of earlier kernels."
+    try:
+        for buffer in one.launch.buffers:
+            buffer.memory.check_backed()
+    except OSError as error:
+        return f"No samples: {error}"
+    return ""
+
+
+def _saved(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
+    """The content of the buffers that further runs change."""
+    found: set[Buffer] = set()
+    for one in waiting:
+        is_fresh = just_ran and one is waiting[-1]
+        found.update(overwritten_inputs(one.launch) if is_fresh else _written(one.launch))
+    return {buffer: buffer.copyout() for buffer in found}
+
+
+def _written(launch: Launch) -> list[Buffer]:
+    places = {0} if launch.runner is None else launch.runner.spec.writes
+    return [buffer for place, buffer in enumerate(launch.buffers) if place in places]
+
+
+def overwritten_inputs(launch: Launch) -> list[Buffer]:
+    """The buffers that a kernel both reads and writes. One that it only writes gets the same values in each run."""
+    if launch.runner is None:
+        return []  # a copy reads one buffer and writes another
+    spec = launch.runner.spec
+    places = {node: node.src[0].arg for node in spec.uops if node.op is Ops.INDEX and _is_buffer(node.src[0])}
+    read: set[int] = set()
+    for node in spec.uops:
+        if node.op is Ops.INDEX:
+            read |= {places[source] for source in node.src[1:] if source in places}
+            continue
+        for place, source in enumerate(node.src):
+            if source in places and not (node.op is Ops.STORE and place == 0):
+                read.add(places[source])
+            elif _is_buffer(source):
+                read.add(source.arg)
+    return [launch.buffers[place] for place in sorted(read & spec.writes)]
+
+
+def _is_buffer(node: Any) -> bool:
+    return node.op is Ops.DEFINE_GLOBAL
+
+
+_active: ContextVar[Sampling | None] = ContextVar("tinyexplore_sampling", default=None)
+
+
+@contextmanager
+def sampling(request: Sampling) -> Iterator[None]:
+    """Every launch inside the block that is run on its own is sampled as `request` says, or as an enclosing request
+    does that asks for more. The samples are recorded as `Retimed`."""
+    outer = _active.get()
+    active = outer if outer is not None and outer.count > request.count else request
+    token = _active.set(active)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+        _record_samples(active)
+
+
+def sample_launch(launch: Launch, first_s: float) -> None:
+    """Requests the samples of a launch that just ran, where a block asks for samples."""
+    request = _active.get()
+    if request is None or request.count < LEAST or request.most_launches <= 0:
+        return
+    request.most_launches -= 1
+    request.add(launch, first_s)
+    if request.is_full:
+        _record_samples(request, just_ran=True)
+
+
+def _record_samples(request: Sampling, just_ran: bool = False) -> None:
+    found = request.take(just_ran)
+    if recorder := active_recorder():
+        for one in found:
+            recorder.record(one)
+
+
+__all__ = ["LEAST", "Sampling", "overwritten_inputs", "sample_launch", "sampling"]

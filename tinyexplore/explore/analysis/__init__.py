@@ -1,0 +1,1 @@
+"""Pure functions from a trace or a kernel to a result: caches, throughput, GPUs, shapes, reasons, comparisons."""

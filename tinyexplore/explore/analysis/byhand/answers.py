@@ -1,0 +1,148 @@
+"""What the panels of the debugger and of the caches show, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+from tinyexplore.explore.analysis.byhand.asked import ByHand
+from tinyexplore.explore.analysis.byhand.caches import CacheModel
+from tinyexplore.explore.analysis.byhand.debugger import Debugger, value_text
+from tinyexplore.explore.analysis.byhand.streams import DataDependent
+from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.uop import Ops, UOp
+
+CELLS = 256  # of a tensor that are shown
+MOST_IN_ROW = 64
+
+Opts = tuple[str, ...]
+
+
+def debugger_data(
+    debugger: Debugger, widths: Mapping[str, int] | None = None, lane: int | None = None
+) -> dict[str, Any]:
+    """Where a debugger is, its listing, and the tensors around what it touched last, in rows of `widths`.
+
+    `lane`: of vectors, only this one is shown.
+    """
+    state = debugger.state(lane)
+    del state["error"]  # what went wrong in the kernel is the reason why it stopped; an answer with an error is none
+    values: dict[int, str] = {}
+    for place, _, text in state["registers"]:
+        values[place] = text
+    if debugger.place is not None and not isinstance(debugger.value, memoryview):
+        value = debugger.value
+        is_lane = lane is not None and isinstance(value, list) and lane < len(value)
+        values[debugger.place] = value_text(value[lane] if is_lane else value)
+    return {
+        "name": debugger.name,
+        "note": debugger.note,
+        "listing": [line.text for line in debugger.listing],
+        "lanes": debugger.lanes,
+        "nest": [[name, list(around)] for name, around in debugger.nest.items()],
+        "values": [[place, text] for place, text in sorted(values.items())],
+        "tensors": [tensor_data(debugger, name, (widths or {}).get(name), lane) for name in debugger.buffers],
+        **state,
+    }
+
+
+def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: int | None = None) -> dict[str, Any]:
+    """A buffer as a grid: the rows around what was touched last, of `width` elements or as its indices suggest."""
+    size = debugger.buffers[name]
+    recent = [one for one in debugger.touched(64) if one.buffer == name]
+    now = [one for one in debugger.accesses if one.buffer == name]
+    last = next((place for one in recent for place in one.index if place is not None), 0)
+    width = width or row_width(debugger.uops, name, size)
+    rows = max(1, CELLS // width)
+    first = max(0, min(last // width - rows // 2, -(-size // width) - rows)) * width
+    shown = debugger.read(name, first, rows * width)
+    return {
+        "name": name,
+        "size": size,
+        "width": width,
+        "first": first,
+        "cells": [value_text(float(f"{value:.3g}")) if isinstance(value, float) else str(value) for value in shown],
+        "lit": [place for one in now for place in _of_lane(one.index, lane) if place is not None],
+        "recent": sorted({place for one in recent for place in one.index if place is not None}),
+        "stored": any(one.stored for one in now),
+    }
+
+
+def _of_lane(index: tuple[int | None, ...], lane: int | None) -> tuple[int | None, ...]:
+    """The element of one lane; of a value without that lane, all."""
+    return index if lane is None or lane >= len(index) else index[lane : lane + 1]
+
+
+def row_widths(trace: Trace, kernel: int) -> dict[str, int]:
+    """The last axis of what the user's Python put into each buffer, where that is known and fits on a line."""
+    info = trace.kernels[kernel]
+    inside = [trace.nodes[node] for node in info.nodes]
+    near = [
+        *(trace.nodes[node] for node in info.roots),
+        *inside,
+        *(trace.nodes[src] for node in inside for src in node.src),
+    ]
+    found: dict[str, int] = {}
+    for position, number in enumerate(info.buffers):
+        buffer = trace.buffers[number]
+        for node in near:
+            sizes = sizes_of(node)
+            if sizes and prod(sizes) == buffer.size and (node.name == buffer.name or node.id in info.roots):
+                width = next((size for size in reversed(sizes) if size > 1), 1)
+                if width <= MOST_IN_ROW:
+                    found.setdefault(f"data{position}", width)
+    return found
+
+
+def sizes_of(node: Node) -> tuple[int, ...] | None:
+    """The shape of a LazyBuffer; None where Variables say it."""
+    sizes = tuple(size for size in node.shape or () if isinstance(size, int))
+    return sizes if sizes and len(sizes) == len(node.shape or ()) else None
+
+
+def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
+    """How many elements to draw in a row: the longest stride of an index that divides the buffer, at most 64."""
+    strides = []
+    for node in uops:
+        if node.op is Ops.INDEX and name == (f"data{node.src[0].arg}" if node.src[0].op is Ops.DEFINE_GLOBAL else name):
+            strides += [
+                one.src[1].arg
+                for one in node.src[1].toposort()
+                if one.op is Ops.MUL and one.src[1].op is Ops.CONST and 1 < one.src[1].arg <= MOST_IN_ROW
+            ]
+    fitting = [stride for stride in strides if size % stride == 0]
+    return max(fitting, default=min(size, 16) or 1)
+
+
+def caches_data(explorer: ByHand, kernel: int, before: Opts | None = (), after: Opts | None = None) -> dict[str, Any]:
+    """The caches of a kernel with the opts `before` and those `after` (None: as captured) side by side, and the lines
+    of one tile of each. What is the same on both sides stands alone."""
+    later = explorer.cache_model(kernel, after)
+    if before == after or (before is not None and tuple(before) == later.opts):
+        return {"before": None, "after": {**later.as_data(), "tile": tile_data(later)}, "rows": []}
+    earlier = explorer.cache_model(kernel, before)
+    found = earlier.compare(later).as_data()
+    for side, model in (("before", earlier), ("after", later)):
+        found[side]["tile"] = tile_data(model)
+    return found
+
+
+def tile_data(model: CacheModel) -> dict[str, Any] | None:
+    """The cache lines that one pass of the innermost loop touches, with the loops around it in their middle."""
+    loops = max((one.loops for one in model.accesses), key=len, default=())
+    around = loops[:-1]
+    if not around:
+        return None
+    ends = {name: model.stream.uops[place].src[0] for place, name in model.stream.loop_names.items()}
+    counters = {name: int(ends[name].arg) // 2 for name in around if ends[name].op is Ops.CONST}
+    try:
+        found = model.lines_of(**counters)
+    except DataDependent:
+        return None
+    line = model.caches[0].line_bytes
+    buffers = [[name, lines, -(-model.footprint[name] // line)] for name, lines in found.items()]
+    return {"counters": list(counters.items()), "buffers": buffers}
+
+
+__all__ = ["caches_data", "debugger_data", "row_widths"]

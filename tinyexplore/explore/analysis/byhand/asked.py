@@ -1,0 +1,267 @@
+"""What an Explorer can be asked of its kernels by hand: to be stepped, and what their memory accesses do to caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.device import Device
+from tinyexplore.execute.threads import estimated_ns, parts_for
+from tinyexplore.target import core_count
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.byhand.caches import CacheModel
+    from tinyexplore.explore.analysis.byhand.debugger import Debugger
+    from tinyexplore.explore.analysis.byhand.gpu import GPUView
+    from tinyexplore.explore.analysis.byhand.lru import Cache
+    from tinyexplore.explore.analysis.byhand.streams import AddressStream
+    from tinyexplore.explore.analysis.byhand.throughput import Throughput
+    from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
+    from tinyexplore.explore.recording.kept import Kept
+    from tinyexplore.explore.tracefile.model import Branch, KernelInfo, Trace
+    from tinyexplore.kernel import Opt
+    from tinyexplore.uop import UOp
+    from tinyexplore.util import Config
+
+
+class NotKeptError(RuntimeError):
+    """A kernel was asked for that cannot be run again: its Explorer was loaded from a file, or closed."""
+
+
+Opts = tuple[str, ...] | None  # None: as captured
+
+
+class Asked:
+    """Answers that go with the pages that are made after: by kernel, throughputs by kernel and branch (None: none);
+    `caches`: the opts before and after that were compared."""
+
+    def __init__(self) -> None:
+        self.throughputs: dict[tuple[int, int | None], Throughput] = {}
+        self.rosettas: dict[int, Rosetta] = {}
+        self.gpus: dict[int, GPUView] = {}
+        self.caches: dict[int, tuple[Opts, Opts]] = {}
+
+    def as_data(self, explorer: ByHand) -> dict[str, dict[str, Any]]:
+        """By the panel's name, then by kernel ("0"), or kernel and branch ("0:3")."""
+        loops = {
+            str(kernel) if branch is None else f"{kernel}:{branch}": one.as_data()
+            for (kernel, branch), one in self.throughputs.items()
+        }
+        return {
+            "throughputs": loops,
+            "rosettas": {str(kernel): one.as_data() for kernel, one in self.rosettas.items()},
+            "gpus": {str(kernel): one.as_data() for kernel, one in self.gpus.items()},
+            "caches": {str(kernel): _compared(explorer, kernel, *opts) for kernel, opts in self.caches.items()},
+        }
+
+
+class ByHand:
+    """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace. `_asked`: what was
+    asked, which pages keep. `_settings`: those of the capture."""
+
+    _kept: dict[int, Kept]
+    _settings: Config
+    _asked: Asked
+
+    @property
+    def trace(self) -> Trace:
+        """What was captured."""
+        raise NotImplementedError
+
+    def _know_kernels(self) -> None:
+        """Sees to it that `_kept` has what the capture told."""
+        raise NotImplementedError
+
+    def kept(self, kernel: int | KernelInfo = 0) -> Kept:
+        """What the capture keeps of a kernel beside the trace: its program, and with `keep_inputs` what it read."""
+        self._know_kernels()
+        number = kernel if isinstance(kernel, int) else kernel.id
+        found = self._kept.get(number)
+        if found is not None:
+            return found
+        if not self._kept:
+            raise NotKeptError("no kernel of this Explorer can be run again: it was loaded or closed, or none ran")
+        raise ValueError(f"kernel {number}: those of this capture that can run are {', '.join(map(str, self._kept))}")
+
+    def kept_of_a_core(self, kernel: int | KernelInfo = 0) -> Kept:
+        """The same, of a kernel that one core goes through from its first line to its last."""
+        kept = self.kept(kernel)
+        if kept.spec.target.has_local:
+            raise NotKeptError(
+                f"kernel {kept.number} ({kept.spec.name}) is a GPU's ({kept.spec.target.cpu}): many work-items go "
+                "through it together, and this looks at one core; capture it for a CPU, or run it on DEVICE=PYTHON, "
+                "which watches what the work-items do"
+            )
+        return kept
+
+    def debug(
+        self, kernel: int | KernelInfo = 0, inputs: Sequence[Any] | str | None = None, **options: Any
+    ) -> Debugger:
+        """A kernel that can be stepped: see `explore.Debugger`. `inputs`: what each of its buffers holds before the
+        run (anything with the buffer protocol, None for zeros), or "made up"; by default what `keep_inputs` kept.
+        `item`: of a GPU's kernel the work-item that is followed, `{"gidx0": 1, "lidx0": 3}` (0 what is not said)."""
+        from tinyexplore.explore.analysis.byhand.debugging import debugger_of
+
+        return debugger_of(self.kept(kernel), inputs, **options)
+
+    def memory_stream(self, kernel: int | KernelInfo = 0, unit: int | None = None) -> AddressStream:
+        """Which pieces of `unit` bytes each load and store of a kernel touches, in order: by default elements."""
+        from tinyexplore.explore.analysis.byhand.streams import AddressStream
+
+        kept = self.kept_of_a_core(kernel)
+        known = dict(zip(kept.spec.variables, kept.values))
+        return AddressStream(kept.uops, known, unit=unit, contents=kept.contents)
+
+    def caches(
+        self,
+        kernel: int | KernelInfo = 0,
+        opts: Iterable[Opt | str] | None = None,
+        caches: Sequence[Cache] | None = None,
+    ) -> CacheModel:
+        """What a kernel's accesses do to its target's caches, or to `caches`. `opts`: as if it had these, () none.
+
+        Pages that are made after have the kernel beside itself without opts; where `opts` were given, beside these.
+        """
+        given = None if opts is None else tuple(map(str, opts))
+        found = self.cache_model(kernel, given, caches)
+        if caches is None:
+            self._asked.caches[self.kept(kernel).number] = ((), None) if given is None else (None, given)
+        return found
+
+    def cache_model(
+        self, kernel: int | KernelInfo = 0, opts: Opts = None, caches: Sequence[Cache] | None = None
+    ) -> CacheModel:
+        """The same, of which no page has to know."""
+        from tinyexplore.explore.analysis.byhand.microscope import model_of
+
+        kept = self.kept_of_a_core(kernel)
+        device = Device[self.trace.kernels[kept.number].device]
+        return model_of(kept, opts, caches, device.renderer.render if kept.spec.target == device.target else None)
+
+    def gpu(self, kernel: int | KernelInfo = 0, registers: int | None = None) -> GPUView:
+        """A GPU's kernel: its grid, what a warp asks of memory at each load and store (lane by lane: does it coalesce,
+        which banks conflict), and how many groups a multiprocessor holds. ValueError for one of a CPU.
+
+        registers: of a work-item, as its compiler tells (`ptxas -v`), for an occupancy that rests on no estimate; the
+        panel, and pages that are made after, have it so.
+        """
+        from tinyexplore.explore.analysis.byhand.gpu import gpu_view
+
+        kept = self.kept(kernel)
+        if kept.number not in self._asked.gpus or registers is not None:
+            self._asked.gpus[kept.number] = gpu_view(kept, registers)
+        return self._asked.gpus[kept.number]
+
+    def _look_at_warps(self) -> None:
+        """Every kernel of a GPU, for a page: it takes no time, and nobody can be asked there."""
+        for number, kept in self._kept.items():
+            if kept.spec.target.has_local and self.trace.kernels[number].same_as is None:
+                self.gpu(number)
+
+    def throughput(self, kernel: int | KernelInfo = 0, branch: Branch | None = None) -> Throughput:
+        """What bounds the busiest loop of a kernel on its CPU, as `llvm-mca` models it: ports, the front end, or
+        results that are waited for; per instruction its ports and cycles. ThroughputError where it is not installed.
+
+        `branch`: as the kernel is there. What was asked goes with the pages that are made after.
+        """
+        from tinyexplore.explore.analysis.byhand.throughput import throughput
+
+        kept = self.kept(kernel)
+        assembly, uops, time_us = self._captured(kept) if branch is None else self._branched(kept, branch)
+        threads = self._threads_of(kept)
+        clock_ghz = None if time_us is None else self._clock_ghz(kept.spec.target.name)
+        found = throughput(
+            assembly,
+            kept.spec.target,
+            uops,
+            time_us,
+            threads=threads,
+            kernel=kept.spec.name,
+            clock_ghz=clock_ghz,
+        )
+        self._asked.throughputs[kept.number, None if branch is None else branch.id] = found
+        return found
+
+    def _clock_ghz(self, device: str) -> float | None:
+        """The clock that was measured on the machine of the trace."""
+        from tinyexplore.explore.analysis.machine.table import ceilings
+
+        known = next((one.rate for one in self.trace.ceilings if one.kind == "clock"), None)
+        return known or ceilings(device).clock_ghz
+
+    def rosetta(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> Rosetta:
+        """A kernel in other languages, for other machines, its lines aligned by the nodes of its ast: see
+        `explore.Rosetta`. `targets`: languages ("c", "llvm", "opencl", "cuda", "hip", "metal", "wgsl", "wasm"),
+        machines ("sm_90"), or both ("cuda:sm_90", "llvm:neoverse-n1"); by default every language. RosettaError for
+        another.
+
+        Its machine's own text is as it was captured; for every other machine the heuristics choose the opts. What was
+        asked goes with the pages that are made after.
+        """
+        from tinyexplore.explore.analysis.comparing.languages import wanted
+        from tinyexplore.explore.analysis.comparing.translating import translate
+
+        kept = self.kept(kernel)
+        found = translate(kept, wanted(targets), self.trace, self._settings)
+        same_as = self.trace.kernels[kept.number].same_as
+        self._asked.rosettas[kept.number if same_as is None else same_as] = found
+        return found
+
+    def _translate_all(self) -> None:
+        """Every kernel in every language, those that were asked for as they are."""
+        for number in self._kept:
+            if self.trace.kernels[number].same_as is None and number not in self._asked.rosettas:
+                self.rosetta(number)
+
+    def _threads_of(self, kept: Kept) -> int:
+        """How many threads a run was divided among."""
+        info, extent = self.trace.kernels[kept.number], kept.spec.thread_extent
+        threads = int(dict(self.trace.options).get("THREADS", "0")) or core_count()
+        if extent is None:
+            return 1
+        work_ns = estimated_ns(info.flops, info.bytes_moved, kept.spec.target)
+        return min(threads, max(1, parts_for(extent, work_ns, threads)))
+
+    def _captured(self, kept: Kept) -> tuple[Sequence[str], Sequence[UOp], float | None]:
+        """The assembly of a kernel, its linear program, and the median of its warm samples."""
+        trace = self.trace
+        same_as = trace.kernels[kept.number].same_as
+        owner = kept.number if same_as is None else same_as
+        listed = [one.lines for one in trace.programs if one.kernel == owner and one.language == "asm"]
+        times = [run.median_us for run in trace.runs if run.kernel == kept.number and run.warm]
+        lines = [line.text for line in listed[0]] if listed else []
+        return _assembly(kept, lines), kept.uops, min(times, default=None)
+
+    def _branched(self, kept: Kept, branch: Branch) -> tuple[Sequence[str], Sequence[UOp], float | None]:
+        from tinyexplore.explore.analysis.byhand.microscope import lowered
+
+        variant = next((one for one in branch.kernels if one.kernel == kept.number), None)
+        if variant is None:
+            raise ValueError(f"branch {branch.id} is not about kernel {kept.number}")
+        listed = next((one.lines for one in variant.listings if one.language == "asm"), ())
+        assembly = _assembly(kept, listed)
+        if branch.edited is not None:  # nobody knows the loops of a text
+            return assembly, (), None
+        return assembly, lowered(kept.make_kernel(), variant.opts)[1], variant.median_us
+
+
+def _compared(explorer: ByHand, kernel: int, before: Opts, after: Opts) -> dict[str, Any]:
+    """The caches of a kernel before and after; after alone where what was before takes too long to model."""
+    from tinyexplore.explore.analysis.byhand.answers import caches_data
+    from tinyexplore.explore.analysis.byhand.caches import TooLong
+
+    try:
+        return caches_data(explorer, kernel, before, after)
+    except TooLong:
+        return caches_data(explorer, kernel, after, after)
+
+
+def _assembly(kept: Kept, lines: Sequence[str]) -> Sequence[str]:
+    from tinyexplore.explore.analysis.byhand.throughput import ThroughputError
+
+    if not lines:
+        raise ThroughputError(f"kernel {kept.number} ({kept.spec.name}) has no assembly: it is no machine code")
+    return lines
+
+
+__all__ = ["Asked", "ByHand", "NotKeptError"]

@@ -1,0 +1,378 @@
+"""The memory microscope: what a kernel's loads and stores do to the caches of its target, by a model.
+
+One core's data caches, each replacing what was used least recently (`lru.py`), on the address stream of the
+linear program (`streams.py`): no prefetching, no other cores. A touch is one cache line of one access.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from html import escape
+from typing import Any
+
+from tinyexplore.explore.analysis.byhand.lru import GROUPS, Cache, caches_of, simulator
+from tinyexplore.explore.analysis.byhand.streams import AddressStream, Touch, has_numpy
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.target import Target
+from tinyexplore.trace import SourceLine
+from tinyexplore.uop import UOp
+
+MOST_TOUCHES = 400_000_000  # some ten seconds
+MOST_INTERPRETED = 300_000  # without NumPy: as long in a browser
+
+
+class TooLong(ValueError):
+    """A kernel touches memory so often that the model would take minutes: try it on smaller tensors."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one access (or several together) met. `found`: touches answered by each level, and last by memory.
+
+    `reuse`: touches by how many other lines were touched since the line was touched before: 0, 1, 2-3, 4-7 …, and
+    last those of a line touched for the first time.
+    """
+
+    found: tuple[int, ...]
+    reuse: tuple[int, ...]
+
+    @property
+    def touches(self) -> int:
+        return sum(self.found)
+
+    def hits(self, level: int = 0) -> int:
+        """Touches that this level answered (0: L1)."""
+        return self.found[level]
+
+    def misses(self, level: int = 0) -> int:
+        """Touches that neither this level nor one before it answered."""
+        return sum(self.found[level + 1 :])
+
+    def miss_rate(self, level: int = 0) -> float:
+        """Of the touches that came to this level, the share that it did not answer."""
+        came = sum(self.found[level:])
+        return self.misses(level) / came if came else 0.0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        found = tuple(a + b for a, b in zip(self.found, other.found, strict=True))
+        return Traffic(found, tuple(a + b for a, b in zip(self.reuse, other.reuse, strict=True)))
+
+
+@dataclass(frozen=True)
+class AccessTraffic:
+    """The traffic of one LOAD or STORE. `place`: its line in the listing; `loops`: the loops around it, by name."""
+
+    place: int
+    text: str
+    buffer: str
+    stored: bool
+    nbytes: int
+    loops: tuple[str, ...]
+    traffic: Traffic
+
+
+@dataclass(frozen=True)
+class CacheModel:
+    """What the model says of one run of a kernel. `seconds`: what the simulation took."""
+
+    name: str
+    caches: tuple[Cache, ...]
+    accesses: tuple[AccessTraffic, ...]
+    total: Traffic
+    footprint: Mapping[str, int]  # bytes of each buffer
+    seconds: float
+    stream: AddressStream = field(repr=False)
+    source: tuple[SourceLine, ...] = field(default=(), repr=False)
+    opts: tuple[str, ...] = ()
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Who answers a touch: the caches, then memory."""
+        return (*(one.name for one in self.caches), "memory")
+
+    def by_loop(self) -> dict[str, Traffic]:
+        """The traffic of all accesses inside each loop, outermost first."""
+        found: dict[str, Traffic] = {}
+        for place in self.stream.loop_names:
+            name = self.stream.loop_names[place]
+            inside = [one.traffic for one in self.accesses if name in one.loops]
+            if inside:
+                found[name] = _sum(inside)
+        return found
+
+    def by_line(self) -> dict[int, Traffic]:
+        """The traffic of each line of the source (from 1): of an access that takes several, the last, which does it."""
+        known = {touch.node: one.traffic for touch, one in zip(self.stream.accesses, self.accesses, strict=True)}
+        lines = {node: number for number, line in enumerate(self.source, 1) for node in line.uops if node in known}
+        found: dict[int, list[Traffic]] = {}
+        for node, number in lines.items():
+            found.setdefault(number, []).append(known[node])
+        return {number: _sum(found[number]) for number in sorted(found)}
+
+    def by_code(self) -> list[tuple[Hashable, str, Traffic]]:
+        """Of each line of the source that accesses memory: which buffers (stored?), its text, its traffic."""
+        known = {touch.node: one for touch, one in zip(self.stream.accesses, self.accesses, strict=True)}
+        found: list[tuple[Hashable, str, Traffic]] = []
+        for number, traffic in self.by_line().items():
+            line = self.source[number - 1]
+            key = tuple((known[node].buffer, known[node].stored) for node in line.uops if node in known)
+            found.append((key, line.text.strip(), traffic))
+        return found
+
+    def by_buffer(self) -> dict[str, Traffic]:
+        """The traffic of each buffer."""
+        names = dict.fromkeys(one.buffer for one in self.accesses)
+        return {name: _sum([one.traffic for one in self.accesses if one.buffer == name]) for name in names}
+
+    def lines_of(self, **counters: int) -> dict[str, list[int]]:
+        """Which cache lines of each buffer are touched while these loops have these counters: `lines_of(g0=0, g1=3)`
+        is what one tile touches. Lines count from the beginning of their buffer."""
+        return lines_touched(self.stream, counters)
+
+    def compare(self, after: CacheModel) -> CacheComparison:
+        """This one before, another after."""
+        return CacheComparison(self, after)
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it as plain data: what a view draws."""
+
+        return {
+            "name": self.name,
+            "opts": list(self.opts),
+            "levels": list(self.levels),
+            "caches": [[one.name, one.nbytes, one.ways, one.line_bytes] for one in self.caches],
+            "total": _plain(self.total),
+            "accesses": [
+                {
+                    "place": one.place,
+                    "text": one.text,
+                    "buffer": one.buffer,
+                    "stored": one.stored,
+                    "nbytes": one.nbytes,
+                    "loops": list(one.loops),
+                    **(_plain(one.traffic) or {}),
+                }
+                for one in self.accesses
+            ],
+            "loops": [[name, _plain(traffic)] for name, traffic in self.by_loop().items()],
+            "lines": [[number, _plain(traffic)] for number, traffic in self.by_line().items()],
+            "footprint": [[name, nbytes] for name, nbytes in self.footprint.items()],
+            "seconds": self.seconds,
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join([*self._head(), *_columns(self._rows())])
+
+    def _repr_html_(self) -> str:
+        return _html(self._head(), self._rows())
+
+    def _head(self) -> tuple[str, str]:
+        """The traffic with memory first, in lines and bytes; then what the figures are of."""
+        caches = " · ".join(map(str, self.caches))
+        text = f"{self.name}: {self.total.touches:,} touches of cache lines; {caches}"
+        return f"read from memory: {memory_text(self)}", text
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows = [("", "touches", *self.levels)]
+        rows += [_row(f"{'store' if one.stored else 'load '} {one.text}", one.traffic) for one in self.accesses]
+        rows += [_row(f"loop {name}", traffic) for name, traffic in self.by_loop().items()]
+        return [*rows, _row("all", self.total)]
+
+
+@dataclass(frozen=True)
+class AlignedTraffic:
+    """The traffic of the same thing before and after; None where there is no such thing. `of`: "buffer", "loop" or
+    "line" (of the source)."""
+
+    of: str
+    name: str
+    before: Traffic | None
+    after: Traffic | None
+
+
+@dataclass(frozen=True)
+class CacheComparison:
+    """The same kernel before and after: side by side, level by level."""
+
+    before: CacheModel
+    after: CacheModel
+
+    def rows(self) -> tuple[AlignedTraffic, ...]:
+        """Buffer by buffer, loop by loop (by name, in their order) and line by line (those that access the same
+        buffers, in order)."""
+        one, other = self.before, self.after
+        rows = _aligned("buffer", _named(one.by_buffer()), _named(other.by_buffer()))
+        rows += _aligned("loop", _named(one.by_loop()), _named(other.by_loop()))
+        rows += _aligned("line", one.by_code(), other.by_code())
+        return tuple(rows)
+
+    def as_data(self) -> dict[str, Any]:
+        """Both, and what is beside what, as plain data."""
+        rows = [[row.of, row.name, _plain(row.before), _plain(row.after)] for row in self.rows()]
+        return {"before": self.before.as_data(), "after": self.after.as_data(), "rows": rows}
+
+    def __repr__(self) -> str:
+        return "\n".join([*self._head(), *_columns(self._rows())])
+
+    def _repr_html_(self) -> str:
+        return _html(self._head(), self._rows())
+
+    def _head(self) -> tuple[str, str]:
+        was, now = (model.total.found[-1] for model in (self.before, self.after))
+        opts = " ".join(self.before.opts) or "no opts", " ".join(self.after.opts) or "no opts"
+        text = f"{self.before.name} ({opts[0]}) → {self.after.name} ({opts[1]})"
+        change = f"{memory_text(self.before)} → {memory_text(self.after)} {_times(was, now)}".rstrip()
+        return f"read from memory: {change}", text
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("", "before", "after", "")]
+        for level, name in reversed(list(enumerate(self.before.levels))):
+            was, now = self.before.total.found[level], self.after.total.found[level]
+            rows.append((name, f"{was:,}", f"{now:,}", _times(was, now)))
+        was, now = self.before.total.touches, self.after.total.touches
+        rows.append(("all", f"{was:,}", f"{now:,}", _times(was, now)))
+        for row in self.rows():
+            was, now = (0 if side is None else side.touches for side in (row.before, row.after))
+            texts = ["–" if side is None else f"{side.touches:,}" for side in (row.before, row.after)]
+            rows.append((f"{row.of} {row.name}"[:48], texts[0], texts[1], _times(was, now)))
+        return rows
+
+
+def model_caches(
+    name: str,
+    uops: Sequence[UOp],
+    target: Target,
+    *,
+    values: Mapping[UOp, int] | None = None,
+    contents: Sequence[Any] | None = None,
+    caches: Sequence[Cache] | None = None,
+    source: Sequence[SourceLine] = (),
+    opts: Iterable[str] = (),
+) -> CacheModel:
+    """One run of a linear program through the caches of `target`, or through `caches`, from cold ones on.
+
+    `contents`: what its buffers hold, which is wanted where an index depends on what is loaded.
+    """
+    begun = time.perf_counter()
+    caches = tuple(caches_of(target) if caches is None else caches)
+    line = caches[0].line_bytes if caches else target.line_bytes
+    stream = AddressStream(uops, values, unit=line, page=target.page_bytes, contents=contents)
+    expected, most = stream.most_touches(), MOST_TOUCHES if has_numpy() else MOST_INTERPRETED
+    if expected is not None and expected > most:
+        raise TooLong(f"{name} touches memory about {count_text(expected, 'time')}; at most {most:,} are modelled here")
+    run = simulator(caches, len(stream.accesses), stream.nbytes // line + 1)
+    for chunk in stream.chunks():
+        run.run(chunk.lines, chunk.columns)
+    told = [
+        _access(stream, touch, Traffic(tuple(map(int, found)), tuple(map(int, reuse))))
+        for touch, found, reuse in zip(stream.accesses, run.found, run.reuse, strict=True)
+    ]
+    none = Traffic((0,) * (len(caches) + 1), (0,) * (GROUPS + 1))
+    total = _sum([none, *(one.traffic for one in told)])
+    seconds = time.perf_counter() - begun
+    sizes = dict(stream.sizes)
+    return CacheModel(name, caches, tuple(told), total, sizes, seconds, stream, tuple(source), tuple(opts))
+
+
+def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[str, list[int]]:
+    """The pieces of each buffer that a stream touches while the loops have these counters."""
+    names = {name: place for place, name in stream.loop_names.items()}
+    if unknown := [name for name in counters if name not in names]:
+        raise ValueError(f"no loop {', '.join(unknown)}; there are {', '.join(names) or 'none'}")
+    fixed = {stream.uops[names[name]]: value for name, value in counters.items()}
+    pieces: list[set[int]] = [set() for _ in stream.accesses]
+    for chunk in stream.restricted(fixed).chunks():
+        columns = chunk.columns.tolist()
+        for row in chunk.lines.tolist():
+            for line, access in zip(row, columns, strict=True):
+                if line >= 0:
+                    pieces[access].add(line)
+    found: dict[str, list[int]] = {}
+    for access, touch in enumerate(stream.accesses):
+        base = stream.bases[touch.node.src[0].src[0]] // stream.unit
+        here = {piece - base for piece in pieces[access]}
+        found[touch.buffer] = sorted({*found.get(touch.buffer, ()), *here})
+    return found
+
+
+def _access(stream: AddressStream, touch: Touch, traffic: Traffic) -> AccessTraffic:
+    loops = tuple(stream.loop_names[place] for place in touch.loops)
+    return AccessTraffic(touch.place, touch.text, touch.buffer, touch.stored, touch.nbytes, loops, traffic)
+
+
+def _sum(parts: Sequence[Traffic]) -> Traffic:
+    total = parts[0]
+    for one in parts[1:]:
+        total = total + one
+    return total
+
+
+def _plain(traffic: Traffic | None) -> dict[str, Any] | None:
+    return None if traffic is None else {"found": list(traffic.found), "reuse": list(traffic.reuse)}
+
+
+def _named(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, Traffic]]:
+    return [(name, name, one) for name, one in traffic.items()]
+
+
+def _aligned(
+    of: str, before: Sequence[tuple[Hashable, str, Traffic]], after: Sequence[tuple[Hashable, str, Traffic]]
+) -> list[AlignedTraffic]:
+    """Those with the same key stand in one row, in an order that keeps both; what only one side has stands alone."""
+    keys = [key for key, _, _ in before], [key for key, _, _ in after]
+    rows: list[AlignedTraffic] = []
+    for tag, first, end, start, stop in SequenceMatcher(None, *keys, autojunk=False).get_opcodes():
+        if tag == "equal":
+            pairs = zip(before[first:end], after[start:stop], strict=True)
+            rows += [AlignedTraffic(of, name, one, other) for (_, _, one), (_, name, other) in pairs]
+            continue
+        rows += [AlignedTraffic(of, name, one, None) for _, name, one in before[first:end]]
+        rows += [AlignedTraffic(of, name, None, other) for _, name, other in after[start:stop]]
+    return rows
+
+
+def _row(name: str, traffic: Traffic) -> tuple[str, ...]:
+    most = traffic.touches or 1
+    shares = [f"{count:,} {100 * count / most:.1f} %" if count else "–" for count in traffic.found]
+    return (name[:60], f"{traffic.touches:,}", *shares)
+
+
+def memory_text(model: CacheModel) -> str:
+    """Cache lines that memory answered, and their bytes."""
+    lines = model.total.found[-1]
+    line_bytes = model.caches[0].line_bytes if model.caches else model.stream.unit
+    return f"{count_text(lines, 'line')}, {count_text(lines * line_bytes, 'byte')}"
+
+
+def _html(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
+    """A table for a notebook; the first line of `head` is the headline."""
+    first, *more = (escape(text) for text in head)
+    cells = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = "".join(f"<div>{text}</div>" for text in more)
+    return f"<div><strong>{first}</strong>{lines}<table>{cells}</table></div>"
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+
+
+def _times(was: int, now: int) -> str:
+    if was == now or not was or not now:
+        return ""
+    return f"÷ {was / now:.1f}" if now < was else f"× {now / was:.1f}"
+
+
+__all__ = [
+    "AccessTraffic",
+    "AlignedTraffic",
+    "CacheComparison",
+    "CacheModel",
+    "TooLong",
+    "Traffic",
+    "lines_touched",
+    "model_caches",
+]

@@ -1,0 +1,56 @@
+"""From a kernel of a capture to the model of its caches, with the opts that it has or with others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tinyexplore.codegen import lower
+from tinyexplore.explore.analysis.byhand.caches import CacheModel, model_caches
+from tinyexplore.explore.analysis.byhand.lru import Cache
+from tinyexplore.explore.analysis.opts import to_opt
+from tinyexplore.explore.recording.drafts import opt_text
+from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.kernel import Kernel, Opt
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.uop import UOp
+
+
+def model_of(
+    kept: Kept,
+    opts: Iterable[Opt | str] | None = None,
+    caches: Sequence[Cache] | None = None,
+    render: Callable[[str, Sequence[UOp]], ProgramSpec] | None = None,
+) -> CacheModel:
+    """The caches of one run of `kept`; with `opts`, of the program that it would be with these.
+
+    `render` gives that program its source, so that lines have traffic, too.
+    """
+    spec, kernel = kept.spec, kept.make_kernel()
+    known = dict(zip(spec.variables, kept.values))
+    if opts is None:
+        uops, source, name, applied = kept.uops, spec.lines, spec.name, kernel.applied
+    else:
+        other, uops = lowered(kernel, opts)
+        name, applied = other.name, other.applied
+        source = () if render is None else render(name, uops).lines
+    return model_caches(
+        name,
+        uops,
+        spec.target,
+        values=known,
+        contents=kept.contents,
+        caches=caches,
+        source=source,
+        opts=map(opt_text, applied),
+    )
+
+
+def lowered(kernel: Kernel, opts: Iterable[Opt | str]) -> tuple[Kernel, tuple[UOp, ...]]:
+    """`kernel` with `opts` in place of its own, and its linear program."""
+    other = Kernel(kernel.original, kernel.target, kernel.original, kernel.original)
+    for opt in opts:
+        other = other.apply(to_opt(opt) if isinstance(opt, str) else opt)
+    return other, tuple(lower(other))
+
+
+__all__ = ["lowered", "model_of"]

@@ -1,0 +1,399 @@
+"""What the busiest loop of a kernel costs on the CPU's ports, and what bounds it, by LLVM's models (`llvm-mca`).
+
+Three bounds of one iteration, in cycles: the busiest port, the instructions that can begin in a cycle, and what the
+simulation takes, which is more than either only where an instruction waits for the result of another.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from math import prod
+from typing import Any
+
+from tinyexplore.explore.analysis.byhand.ports import port_words
+from tinyexplore.explore.analysis.byhand.throughput_picture import throughput_svg
+from tinyexplore.explore.analysis.comparing.instructions import hot_loop
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.target import Target
+from tinyexplore.uop import AxisKind, Ops, UOp
+from tinyexplore.util.config import getenv
+
+HOW_TO_GET_IT = "llvm-mca is not installed; it comes with LLVM (apt install llvm, brew install llvm), or set LLVM_MCA"
+NOT_IN_A_BROWSER = (
+    "llvm-mca is a native program, which no browser starts. A page has the results that its notebook requested "
+    "before, by view.kernels[0].throughput()"
+)
+ITERATIONS = 500  # simulated: how the first ones differ no longer shows
+NEAR = 1.1  # cycles this close to a bound are explained by it
+FAR = 2.0  # a model that is off by more names no bottleneck
+# of CPUs that a version of llvm-mca does not know: those to take in their place, by what they can do
+IN_THEIR_PLACE = (
+    ("+avx512f", ("sapphirerapids", "icelake-server", "skylake-avx512")),
+    ("+avx2", ("alderlake", "skylake", "haswell")),
+    ("+sve", ("neoverse-n2", "a64fx", "neoverse-n1")),
+)
+BY_ARCH = {"x86_64": "x86-64", "aarch64": "neoverse-n1", "riscv64": "sifive-u74"}
+
+
+class ThroughputError(RuntimeError):
+    """There is nothing to analyse, or nothing to analyse it with."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionCost:
+    """An instruction of the loop. `latency` and `reciprocal_throughput` in cycles; `ports`: the cycles that it keeps
+    each busy. `line`: where it stands in the listing, from 0; None where that is not known."""
+
+    text: str
+    uops: int
+    latency: int
+    reciprocal_throughput: float
+    ports: dict[str, float]
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """A loop, by the model of `cpu`. `cycles`: of one iteration, as simulated; `bound` and `reason`: what bounds it,
+    "unknown" where the measurement differs by more than 2x.
+
+    `port_cycles`: the busiest port's; `front_end_cycles`: those in which its instructions can begin at best.
+    `reciprocal_throughput`: LLVM's figure for the block, without dependencies. `measured_cycles`: of one iteration, by
+    the time of a run; None where nobody can tell, `notes` say why, and what else a reader must know.
+    """
+
+    lines: tuple[int, int] | None
+    instructions: tuple[InstructionCost, ...]
+    cycles: float
+    reciprocal_throughput: float
+    port_cycles: dict[str, float]
+    front_end_cycles: float
+    bound: str
+    reason: str
+    cpu: str
+    tool: str
+    measured_cycles: float | None = None
+    notes: tuple[str, ...] = field(default=())
+    kernel: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        """What the panel draws; ports that nothing uses are left out."""
+        return {
+            "kernel": self.kernel,
+            "lines": self.lines,
+            "instructions": [
+                [one.text, one.uops, one.latency, sorted(one.ports.items()), one.line] for one in self.instructions
+            ],
+            "cycles": self.cycles,
+            "ports": [[name, cycles] for name, cycles in self.port_cycles.items() if cycles],
+            "front_end": self.front_end_cycles,
+            "bound": self.bound,
+            "reason": self.reason,
+            "cpu": self.cpu,
+            "tool": self.tool,
+            "measured": self.measured_cycles,
+            "notes": self.notes,
+        }
+
+    def svg(self) -> str:
+        """The loop as a static picture."""
+        return throughput_svg(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "image/svg+xml": self.svg()}
+
+    def __str__(self) -> str:
+        """The loop as a table, the busiest ports first, and what bounds it."""
+        ports = [name for name, cycles in sorted(self.port_cycles.items(), key=lambda one: -one[1]) if cycles]
+        width = max((len(one.text) for one in self.instructions), default=0)
+        head = " ".join(f"{name:>8.8}" for name in ports)
+        rows = [f"{'':{width}}  uops  latency  {head}"]
+        for one in self.instructions:
+            cells = " ".join(f"{one.ports.get(name, 0) or '':>8.4}" for name in ports)
+            rows.append(f"{one.text:{width}}  {one.uops:>4}  {one.latency:>7}  {cells}".rstrip())
+        rows.append(f"{self.cycles:.2f} cycles an iteration on {self.cpu} ({self.tool}): {self.reason}")
+        if self.measured_cycles is not None:
+            rows.append(f"{self.measured_cycles:.2f} cycles an iteration as measured")
+        return "\n".join([*rows, *self.notes])
+
+
+def find_tool() -> str:
+    """The program: what the environment variable LLVM_MCA names, else `llvm-mca`. ThroughputError where it is not."""
+    if sys.platform == "emscripten":
+        raise ThroughputError(NOT_IN_A_BROWSER)
+    found = shutil.which(str(getenv("LLVM_MCA", "llvm-mca")))
+    if found is None:
+        raise ThroughputError(HOW_TO_GET_IT)
+    return found
+
+
+@cache
+def _known_cpus(tool: str, arch: str) -> frozenset[str]:
+    words = _run(tool, [f"-mtriple={arch}", "-mcpu=help"], "").stderr
+    return frozenset(re.findall(r"^  (\S+) +- Select the", words, re.MULTILINE))
+
+
+@cache
+def _version(tool: str) -> str:
+    found = re.search(r"LLVM version (\S+)", _run(tool, ["--version"], "").stdout)
+    return f"llvm-mca {found[1]}" if found else "llvm-mca"
+
+
+def _run(tool: str, arguments: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run([tool, *arguments], input=text, capture_output=True, encoding="utf-8", timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ThroughputError(f"{tool} does not answer: {error}") from None
+
+
+def model_for(target: Target, known: frozenset[str]) -> tuple[str, str]:
+    """The CPU to be modelled, and a word on it where that is another than the target's; `known`: those of the tool."""
+    if target.cpu in known:
+        return target.cpu, ""
+    have = set(target.features.split(","))
+    wanted = [cpu for feature, cpus in IN_THEIR_PLACE if feature in have for cpu in cpus if cpu in known]
+    chosen = wanted[0] if wanted else BY_ARCH[target.arch]
+    return chosen, f"{target.cpu} is not known to this llvm-mca: {chosen} stands in its place"
+
+
+def analyse(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throughput:
+    """The instructions in `lines` (labels are left out) as the body of a loop, again and again, on `cpu`."""
+    tool = tool or find_tool()
+    body = [line.strip() for line in lines if line[:1] == " "]
+    if not body:
+        raise ThroughputError("there is no instruction to analyse")
+    head = ".intel_syntax noprefix\n" if arch == "x86_64" else ""
+    given = [f"-mtriple={arch}", f"-mcpu={cpu}", f"-iterations={ITERATIONS}", "-json"]
+    done = _run(tool, given, head + "\n".join(body) + "\n")
+    start = done.stdout.find("{")
+    try:
+        data: dict[str, Any] = json.loads(done.stdout[start:]) if start >= 0 else {}
+        region = data.get("CodeRegions", [data])[0]
+        found = _read(region, data.get("TargetInfo") or region["TargetInfo"], cpu, _version(tool))
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        words = (done.stderr.strip().splitlines() or [f"{type(error).__name__}: {error}"])[0]
+        raise ThroughputError(f"{_version(tool)} cannot analyse this loop: {words}") from None
+    return found
+
+
+def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) -> Throughput:
+    summary, names = region["SummaryView"], machine["Resources"]
+    texts = [" ".join(text.split()) for text in region["Instructions"]]
+    ports: list[dict[str, float]] = [{} for _ in texts]
+    totals = {name: 0.0 for name in names}
+    for one in region["ResourcePressureView"]["ResourcePressureInfo"]:
+        place, name, used = one["InstructionIndex"], names[one["ResourceIndex"]], float(one["ResourceUsage"])
+        if place < len(texts):  # the last are the sums
+            ports[place][name] = ports[place].get(name, 0.0) + used
+            totals[name] += used
+    costs = tuple(
+        InstructionCost(text, told["NumMicroOpcodes"], told["Latency"], float(told["RThroughput"] or 0.0), ports[place])
+        for place, (text, told) in enumerate(zip(texts, region["InstructionInfoView"]["InstructionList"]))
+    )
+    cycles = summary["TotalCycles"] / summary["Iterations"]
+    front = sum(cost.uops for cost in costs) / summary["DispatchWidth"]
+    bound, reason = _bound(cycles, totals, front, summary["DispatchWidth"])
+    return Throughput(
+        lines=None,
+        instructions=costs,
+        cycles=round(cycles, 3),
+        reciprocal_throughput=float(summary["BlockRThroughput"]),
+        port_cycles={name: round(used, 3) for name, used in totals.items()},
+        front_end_cycles=round(front, 3),
+        bound=bound,
+        reason=reason,
+        cpu=cpu,
+        tool=tool,
+    )
+
+
+def _bound(cycles: float, ports: dict[str, float], front: float, width: int) -> tuple[str, str]:
+    """What bounds a loop: "dependencies", "ports" or "front end", and why that is said."""
+    busiest = max(ports, key=lambda name: ports[name])
+    if cycles > NEAR * max(ports[busiest], front):
+        least = max(ports[busiest], front)
+        return "dependencies", f"instructions wait for each other's results; without that it took {least:.2f}"
+    if ports[busiest] >= front:
+        names = [port_words(name) for name, used in ports.items() if used > 0.95 * ports[busiest]]
+        return "ports", f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} busy {ports[busiest]:.2f} cycles"
+    return "front end", f"{width} instructions begin in a cycle at most, which takes {front:.2f}"
+
+
+def throughput(
+    assembly: Sequence[str],
+    target: Target,
+    uops: Sequence[UOp] = (),
+    time_us: float | None = None,
+    *,
+    threads: int = 1,
+    tool: str = "",
+    kernel: str = "",
+    clock_ghz: float | None = None,
+) -> Throughput:
+    """The busiest loop of a kernel. assembly: its listing; uops: its linear program, time_us: the median of its
+    samples, threads: how many shared it, clock_ghz: the measured clock of a core, for the measured cycles.
+    ThroughputError where it has no loop, or there is no `llvm-mca`."""
+    tool = tool or find_tool()
+    weights = loop_weights(uops)
+    depth = max((depth for depth, _ in weights), default=0)
+    body = hot_loop(assembly, target.arch, target.vector_bytes * 8, depth, [weight for _, weight in weights])
+    if not body:
+        raise ThroughputError("this kernel's assembly has no loop")
+    cpu, note = model_for(target, _known_cpus(tool, target.arch))
+    found = analyse([assembly[place] for place in body], target.arch, cpu, tool)
+    unrolled = _times_unrolled([assembly[place] for place in body], uops)
+    measured, why = measured_cycles(uops, time_us, threads, clock_ghz, unrolled)
+    used = [name for name, cycles in found.port_cycles.items() if cycles and port_words(name) != name]
+    legend = "; ".join(f"{name}: {port_words(name)}" for name in used)
+    found = replace(
+        found,
+        lines=(body[0], body[-1]),
+        instructions=_placed(found.instructions, assembly, body),
+        measured_cycles=measured,
+        notes=tuple(text for text in (note, why, legend) if text),
+        kernel=kernel,
+    )
+    return checked(found)
+
+
+def checked(found: Throughput) -> Throughput:
+    """Without a bottleneck where the model and the measurement differ by more than 2x."""
+    measured = found.measured_cycles
+    if measured is None or not found.cycles or 1 / FAR <= measured / found.cycles <= FAR:
+        return found
+    reason = (
+        f"the model takes {found.cycles:.3g} cycles, the measurement {measured:.3g}, so the model names no bottleneck"
+    )
+    if measured > found.cycles:
+        reason += ": it takes every load from the L1, and leaves out memory, waiting for threads and the launch"
+    return replace(found, bound="unknown", reason=reason)
+
+
+def loop_weights(uops: Sequence[UOp]) -> list[tuple[int, float]]:
+    """The innermost loops of a linear program in order: how deep each lies, and its steps times the nodes in it."""
+    found: list[tuple[int, float]] = []
+    stack: list[tuple[float, int]] = []  # steps, nodes
+    is_inner = False
+    rare = rare_loops(uops)
+    for node in uops:
+        if node.op is Ops.RANGE and node in rare:
+            continue
+        if node.op is Ops.ENDRANGE and node.src[0] in rare:
+            continue
+        if node.op is Ops.RANGE:
+            size = node.src[0].arg if node.src[0].op is Ops.CONST else 1
+            stack.append((size * (stack[-1][0] if stack else 1), 0))
+            is_inner = True
+        elif node.op is Ops.ENDRANGE and stack:
+            steps, nodes = stack.pop()
+            if is_inner:
+                found.append((len(stack) + 1, float(steps * nodes)))
+            is_inner = False
+        elif stack:
+            stack[-1] = (stack[-1][0], stack[-1][1] + 1)
+    return found
+
+
+def rare_loops(uops: Sequence[UOp]) -> set[UOp]:
+    """The loops over a path for few values, as that of `sin` for large arguments."""
+    return {node for node in uops if node.op is Ops.RANGE and node.arg.kind is AxisKind.RARE}
+
+
+_POINTED = {"zmmword": 64, "ymmword": 32, "xmmword": 16, "qword": 8, "dword": 4, "word": 2, "byte": 1}
+_OPERAND = re.compile(r"\b(\w+) ptr \[(?!r[sb]p)")
+
+
+def _times_unrolled(body: Sequence[str], uops: Sequence[UOp]) -> float:
+    """How many iterations of the linear program's busiest loop one of the assembly does, by the bytes that both touch;
+    1 where that is not known."""
+    touched = sum(_POINTED.get(word, 0) for line in body for word in _OPERAND.findall(line))
+    inside: list[int] = []
+    best: tuple[float, int] = (0.0, 0)
+    steps = 1.0
+    sizes: list[float] = []
+    for node in uops:
+        if node.op is Ops.RANGE:
+            sizes.append(float(node.src[0].arg) if node.src[0].op is Ops.CONST else 1.0)
+            steps *= sizes[-1]
+            inside.append(0)
+        elif node.op is Ops.ENDRANGE and inside:
+            best = max(best, (steps, inside.pop()))
+            steps /= sizes.pop() or 1.0
+        elif inside and node.op in (Ops.LOAD, Ops.STORE) and node.src[0].op is Ops.INDEX:
+            dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
+            inside[-1] += dtype.scalar.itemsize * dtype.count
+    times = round(touched / best[1]) if best[1] else 1
+    is_whole = times > 1 and abs(touched / best[1] - times) < 0.1
+    return float(times) if is_whole else 1.0
+
+
+def _placed(
+    costs: tuple[InstructionCost, ...], assembly: Sequence[str], body: Sequence[int]
+) -> tuple[InstructionCost, ...]:
+    """The instructions with their lines, where each line of the loop is one."""
+    lines = [place for place in body if assembly[place][:1] == " "]
+    if len(lines) != len(costs):
+        return costs  # a directive is no instruction
+    return tuple(replace(cost, line=line) for cost, line in zip(costs, lines, strict=True))
+
+
+def measured_cycles(
+    uops: Sequence[UOp],
+    time_us: float | None,
+    threads: int = 1,
+    clock_ghz: float | None = None,
+    unrolled: float = 1.0,
+) -> tuple[float | None, str]:
+    """Cycles of one iteration of the assembly's busiest loop, by the median time and the measured clock; how that is
+    estimated, or why it cannot be. threads: that share the kernel's THREAD axis; unrolled: how many iterations of the
+    linear program one iteration of the assembly does."""
+    if time_us is None or not uops:
+        return None, ""
+    if clock_ghz is None:
+        return None, "no cycles were measured: the clock of this CPU was not measured"
+    loops: list[UOp] = []
+    most = 0
+    rare = rare_loops(uops)
+    for node in uops:
+        if node.op is Ops.RANGE and node not in rare:
+            loops.append(node)
+            if any(loop.src[0].op is not Ops.CONST for loop in loops):
+                return None, "no cycles were measured: the sizes of its loops are known only when it runs"
+            most = max(most, prod(loop.src[0].arg for loop in loops))
+        elif node.op is Ops.ENDRANGE and node.src[0] not in rare:
+            loops.pop()
+    if most == 0:
+        return None, ""
+    each = most
+    if any(node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD for node in uops):
+        each = -(-most // threads)
+    on = f" on each of {threads} threads" if each != most else ""
+    how = (
+        f"measured: {time_us:.3g} µs × {clock_ghz:.2f} GHz / {count_text(each, 'iteration')}{on} of the linear program"
+    )
+    if unrolled > 1:
+        how += f" × {unrolled:.3g}, which LLVM put into one"
+    return round(time_us * clock_ghz * 1e3 / each * unrolled, 3), f"{how}; the time of a call is in it"
+
+
+__all__ = [
+    "HOW_TO_GET_IT",
+    "NOT_IN_A_BROWSER",
+    "InstructionCost",
+    "Throughput",
+    "ThroughputError",
+    "analyse",
+    "checked",
+    "find_tool",
+    "loop_weights",
+    "measured_cycles",
+    "model_for",
+    "throughput",
+]

@@ -1,0 +1,63 @@
+"""The throughput of a loop as a static picture: its instructions, the ports that each keeps busy, its bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.explore.tracefile.pictures.sheets import Column, sheet_svg
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.byhand.throughput import Throughput
+
+MOST_PORTS = 12  # columns; the busiest
+LEAST_SHOWN = 0.005  # cycles
+
+
+def throughput_svg(found: Throughput) -> str:
+    """A row for each instruction and one for their sums, a column for each port that is used, the busiest first; then
+    the bounds, and what was measured."""
+    ports = [name for name, cycles in sorted(found.port_cycles.items(), key=lambda one: -one[1]) if cycles]
+    ports = ports[:MOST_PORTS]
+    rows: list[tuple[str, ...]] = []
+    for one in found.instructions:
+        used = [_cycles(one.ports.get(name, 0.0)) for name in ports]
+        rows.append((one.text, str(one.uops), str(one.latency), *used))
+    uops = sum(one.uops for one in found.instructions)
+    rows.append(("all of it", str(uops), "", *(_cycles(found.port_cycles[name]) for name in ports)))
+    blank = ("",) * (len(ports) + 2)
+    rows += [(f"{words}: {cycles:.2f} cycles", *blank) for words, cycles in bounds(found)]
+    columns = (
+        Column("instruction", mono=True),
+        Column("µops", right=True),
+        Column("latency", right=True),
+        *(Column(name, right=True) for name in ports),
+    )
+    title = f"{found.kernel or 'loop'}: {found.cycles:.2f} cycles an iteration, bound by {bound_words(found.bound)}"
+    note = f"{found.reason} · {found.cpu}, {found.tool}"
+    return sheet_svg(title, columns, rows, note)
+
+
+def bounds(found: Throughput) -> list[tuple[str, float]]:
+    """What one iteration takes at least, as simulated, and as measured; in cycles."""
+    rows = [
+        ("the busiest port", max(found.port_cycles.values(), default=0.0)),
+        ("the front end", found.front_end_cycles),
+        ("simulated", found.cycles),
+    ]
+    if found.measured_cycles is not None:
+        rows.append(("measured", found.measured_cycles))
+    return rows
+
+
+def bound_words(bound: str) -> str:
+    """ "ports" and "dependencies" stand alone; the front end is one."""
+    if bound == "unknown":
+        return "something that the model leaves out"
+    return "the front end" if bound == "front end" else bound
+
+
+def _cycles(value: float) -> str:
+    return f"{value:.2f}" if value >= LEAST_SHOWN else ""
+
+
+__all__ = ["bound_words", "bounds", "throughput_svg"]

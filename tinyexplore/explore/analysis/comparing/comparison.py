@@ -1,0 +1,288 @@
+"""Two captures kernel by kernel: what changed, in which listing, and whether the times differ by more than noise."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from tinyexplore.explore.analysis.comparing.difference import StagePair, TraceDiff, diff
+from tinyexplore.explore.analysis.comparing.noise import Times, compare_times
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run, Trace
+from tinyexplore.explore.tracefile.wellformed import for_terminal, write_text
+from tinyexplore.util import toposort
+
+Change = Literal["same", "changed", "only in a", "only in b"]
+
+CONTEXT_LINES = 3
+
+
+class Captured(Protocol):
+    """What holds a trace: an Explorer."""
+
+    @property
+    def trace(self) -> Trace: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ListingPair:
+    """One language's listing of a kernel in a and in b, as lines; None where only the other has one."""
+
+    language: str
+    a: tuple[str, ...] | None
+    b: tuple[str, ...] | None
+
+    @property
+    def same(self) -> bool:
+        return self.a == self.b
+
+    def lines(self, context: int = CONTEXT_LINES) -> tuple[str, ...]:
+        """The difference as a unified diff without file names; no line where there is none."""
+        if self.a is None or self.b is None:
+            return ()
+        return tuple(difflib.unified_diff(self.a, self.b, n=context, lineterm=""))[2:]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPair:
+    """A kernel of a and the one of b that stands in its place; None where there is none.
+
+    `reasons`: what differs, in words ("opts", "c", "uops"). `first`: the first stage in which the two part. `only_a`
+    and `only_b`: the nodes of the program that the other has no equal of.
+    """
+
+    a: KernelInfo | None
+    b: KernelInfo | None
+    change: Change
+    reasons: tuple[str, ...]
+    first: StagePair | None
+    only_a: tuple[Node, ...]
+    only_b: tuple[Node, ...]
+    listings: tuple[ListingPair, ...]
+    times: Times
+
+    @property
+    def name(self) -> str:
+        """ "r_64_64", or "r_64_64 → r_16_64" where the two have different names."""
+        names = dict.fromkeys(kernel.name for kernel in (self.a, self.b) if kernel is not None)
+        return " → ".join(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What `compare` found. In a notebook it shows itself as the page that `to_html` gives."""
+
+    a: Trace
+    b: Trace
+    diff: TraceDiff
+    kernels: tuple[KernelPair, ...]
+
+    @property
+    def changed(self) -> tuple[KernelPair, ...]:
+        """The kernels that are not the same program in both."""
+        return tuple(pair for pair in self.kernels if pair.change != "same")
+
+    @property
+    def same(self) -> bool:
+        """True where every kernel has the same program in both; times are not asked."""
+        return not self.changed
+
+    def __repr__(self) -> str:
+        return for_terminal(comparison_text(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: options, the first difference, and each kernel with its listings' differences."""
+        return comparison_dict(self)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One page without any request; written to `path` if one is given."""
+        from tinyexplore.explore.analysis.comparing.comparison_page import comparison_html
+
+        page = comparison_html(self)
+        if path is not None:
+            write_text(path, page)
+        return page
+
+    def _repr_html_(self) -> str:
+        # a page inside the page, so that its style stays there
+        frame = 'style="width:100%;height:36rem;border:1px solid #8886;border-radius:6px" sandbox="allow-scripts"'
+        return f'<iframe title="comparison" srcdoc="{escape(self.to_html())}" {frame}></iframe>'
+
+
+def compare(a: Trace | Captured | str | Path, b: Trace | Captured | str | Path) -> Comparison:
+    """Two captures side by side: Explorers, Traces, or files that one of them saved.
+
+    Kernels that compute the same LazyBuffers stand side by side; then those of the same calls and operations. A kernel
+    has changed where some listing that both have differs.
+    """
+    left, right = trace_of(a), trace_of(b)
+    found = diff(left, right)
+    programs_a, programs_b = _programs(left), _programs(right)
+    runs_a = {run.kernel: run for run in left.runs}
+    runs_b = {run.kernel: run for run in right.runs}
+    kernels = []
+    for i, j in found.kernels:
+        of_a = programs_a.get(i, {}) if i is not None else {}
+        of_b = programs_b.get(j, {}) if j is not None else {}
+        times = compare_times(_run_of(runs_a, i), _run_of(runs_b, j))
+        first = next((pair for pair in found.stages if not pair.same and _is_of(pair, i, j)), None)
+        kernels.append(_pair(left, right, i, j, of_a, of_b, first, times))
+    return Comparison(left, right, found, tuple(kernels))
+
+
+def trace_of(capture: Trace | Captured | str | Path) -> Trace:
+    """The trace of an Explorer, in a file, or itself."""
+    if isinstance(capture, Trace):
+        return capture
+    if isinstance(capture, (str, Path)):
+        return Trace.load(capture)
+    trace = getattr(capture, "trace", None)
+    if not isinstance(trace, Trace):
+        raise TypeError(
+            f"compare({type(capture).__name__}): expected an Explorer, a Trace or the path of a saved trace"
+        )
+    return trace
+
+
+def _programs(trace: Trace) -> dict[int, dict[str, Program]]:
+    found: dict[int, dict[str, Program]] = {}
+    for program in trace.programs:
+        found.setdefault(program.kernel, {})[program.language] = program
+    return found
+
+
+def _run_of(runs: dict[int, Run], kernel: int | None) -> Run | None:
+    return None if kernel is None else runs.get(kernel)
+
+
+def _is_of(pair: StagePair, i: int | None, j: int | None) -> bool:
+    """True for a stage of kernel i of a, or of kernel j of b; the stage that holds the others is not one."""
+    if pair.name == "kernel":
+        return False
+    if pair.a is not None:
+        return i is not None and pair.a.kernel == i
+    return j is not None and pair.b is not None and pair.b.kernel == j
+
+
+def _pair(
+    a: Trace,
+    b: Trace,
+    i: int | None,
+    j: int | None,
+    of_a: dict[str, Program],
+    of_b: dict[str, Program],
+    first: StagePair | None,
+    times: Times,
+) -> KernelPair:
+    left = a.kernels[i] if i is not None else None
+    right = b.kernels[j] if j is not None else None
+    listings = tuple(
+        ListingPair(language, _lines(of_a.get(language)), _lines(of_b.get(language)))
+        for language in dict.fromkeys([*of_a, *of_b])
+    )
+    nodes_a, nodes_b = _program_nodes(a, of_a), _program_nodes(b, of_b)
+    only_a, only_b = _without(nodes_a, nodes_b), _without(nodes_b, nodes_a)
+    reasons: list[str] = []
+    if left is None or right is None:
+        change: Change = "only in a" if right is None else "only in b"
+    else:
+        reasons += ["device"] if left.device != right.device else []
+        reasons += ["opts"] if left.opts != right.opts else []
+        both = [pair for pair in listings if pair.a is not None and pair.b is not None]
+        reasons += [pair.language for pair in both if not pair.same]
+        change = "changed" if reasons else "same"
+    return KernelPair(left, right, change, tuple(reasons), first, only_a, only_b, listings, times)
+
+
+def _lines(program: Program | None) -> tuple[str, ...] | None:
+    return None if program is None else tuple(line.text for line in program.lines)
+
+
+def _program_nodes(trace: Trace, programs: dict[str, Program]) -> list[Node]:
+    """The UOps of a kernel's linear program, with all that they read."""
+    if "uops" not in programs:
+        return []
+    roots = [node for line in programs["uops"].lines for node in line.nodes]
+    return [trace.nodes[node] for node in toposort(roots, lambda node: trace.nodes[node].src)]
+
+
+def _without(nodes: list[Node], others: list[Node]) -> tuple[Node, ...]:
+    left = Counter(node.digest for node in others)
+    found = []
+    for node in nodes:
+        if left[node.digest]:
+            left[node.digest] -= 1
+        else:
+            found.append(node)
+    return tuple(found)
+
+
+# *** text and data ***
+
+
+def first_words(found: TraceDiff) -> str:
+    """Where two traces part, in words."""
+    if found.first is None:
+        return "the same nodes in the same stages"
+    where = "" if found.first.kernel is None else f" of kernel {found.first.kernel}"
+    return f"they part in stage {found.first.name!r}{where}"
+
+
+def change_words(pair: KernelPair) -> str:
+    """ "changed: opts, uops, c", "only in a"."""
+    return f"{pair.change}: {', '.join(pair.reasons)}" if pair.reasons else pair.change
+
+
+def comparison_text(found: Comparison) -> str:
+    """The first difference first, then a line a kernel, then the differing options."""
+    titles = " with ".join(repr(trace.title) for trace in (found.a, found.b))
+    count = len(found.kernels)
+    lines = [f"{titles}: {count_text(count, 'kernel')}, {len(found.changed)} changed"]
+    lines.append(first_words(found.diff))
+    lines.extend(f"{name}: {a} → {b}" for name, a, b in found.diff.options)
+    for number, pair in enumerate(found.kernels):
+        lines.append(f"{number:3}  {pair.name}  {change_words(pair)}")
+        lines.append(f"     {pair.times.words}")
+    return "\n".join(lines)
+
+
+def comparison_dict(found: Comparison) -> dict[str, Any]:
+    """See `Comparison.to_dict`."""
+    first = found.diff.first
+    return {
+        "titles": [found.a.title, found.b.title],
+        "same": found.same,
+        "options": [list(option) for option in found.diff.options],
+        "first": None if first is None else {"stage": first.name, "kernel": first.kernel},
+        "kernels": [_pair_dict(pair) for pair in found.kernels],
+    }
+
+
+def _pair_dict(pair: KernelPair) -> dict[str, Any]:
+    return {
+        "a": _kernel_dict(pair.a, pair.times.a),
+        "b": _kernel_dict(pair.b, pair.times.b),
+        "change": pair.change,
+        "reasons": list(pair.reasons),
+        "first": None if pair.first is None else pair.first.name,
+        "nodes": {"only_a": len(pair.only_a), "only_b": len(pair.only_b)},
+        "times": {"ratio": pair.times.ratio, "verdict": pair.times.verdict, "p_value": pair.times.p_value},
+        "listings": {listing.language: list(listing.lines()) for listing in pair.listings if not listing.same},
+    }
+
+
+def _kernel_dict(kernel: KernelInfo | None, run: Run | None) -> dict[str, Any] | None:
+    if kernel is None:
+        return None
+    return {
+        "kernel": kernel.id,
+        "name": kernel.name,
+        "device": kernel.device,
+        "opts": list(kernel.opts),
+        "median_us": None if run is None else run.median_us,
+        "times_us": [] if run is None else list(run.times_us),
+    }

@@ -1,0 +1,304 @@
+"""A comparison as one HTML page: the kernels in a table, then each one's graph and listings side by side.
+
+The first kernel that changed stands there for every reader, if it is not large. Those after it travel compressed,
+twenty lines in the room of one, and a few lines of script unpack one when it is opened (docs/performance/pages.md).
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from html import escape
+
+from tinyexplore.explore.analysis.comparing.comparison import (
+    CONTEXT_LINES,
+    Comparison,
+    KernelPair,
+    ListingPair,
+    change_words,
+    first_words,
+)
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.figures import LANGUAGE_NAMES, argument_text
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, Stage, Trace
+from tinyexplore.explore.tracefile.pictures.graphs import reachable
+from tinyexplore.explore.tracefile.pictures.highlight import lines_html, style_sheet
+from tinyexplore.explore.tracefile.pictures.svg import graph_within
+
+_DATA = re.compile(r"\bdata(\d+)\b")
+MAX_BOXES = 60  # of a graph in the page
+LEAST_BOXES = 16  # of a graph beside another one, if it has as many
+HALF_PX, WHOLE_PX = 600.0, 1240.0  # of a page on a small screen: what fits is not scrolled, and its words stay legible
+MAX_PLAIN = 200_000  # characters that stand in the page as they are
+MAX_PICTURES = 12  # kernels whose graphs are drawn: the page of a whole network must still open
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #dfe3e8; --soft: #f7f8fa; --ink2: #5b6675; --out: #ffebe9; --in: #e6f6ec;
+  --slower: #b3261e; --faster: #00694e; --brand: #0b63ce; }
+@media (prefers-color-scheme: dark) { :root { --line: #303a47; --soft: #1a2029; --ink2: #a9b4c2; --out: #46201f;
+  --in: #12372a; --slower: #ff9a92; --faster: #3fcfa4; --brand: #6db1ff; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.2rem; max-width: 84rem; font: 14px/1.5 system-ui, sans-serif; }
+@media (prefers-color-scheme: dark) { body { background: #14181f; color: #e8edf3; } }
+a { color: var(--brand); }
+h1 { font-size: 1.35rem; margin: 0 0 .3rem; } h2 { font-size: 1.05rem; margin: 2rem 0 .4rem; }
+code, pre, td.code { font: 12px/1.5 'JetBrains Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace; }
+table { border-collapse: collapse; } th { text-align: left; font-weight: 600; }
+.facts td, .facts th { padding: .2rem 1rem .2rem 0; vertical-align: top; border-bottom: 1px solid var(--line); }
+.scroll { overflow-x: auto; }
+.slower { color: var(--slower); } .faster { color: var(--faster); } .quiet { color: var(--ink2); }
+.side { display: grid; grid-template-columns: 1fr 1fr; gap: .8rem; align-items: start; }
+@media (max-width: 800px) { .side { grid-template-columns: 1fr; } }
+.side.graphs { grid-template-columns: repeat(auto-fit, minmax(min(100%, 600px), 1fr)); }
+.side.stacked { grid-template-columns: 1fr; padding-top: .5rem; } .stacked strong { padding: 0 .7rem; }
+.side > div { min-width: 0; } .side svg { display: block; }
+details { margin: .5rem 0; border: 1px solid var(--line); border-radius: 6px; }
+summary { padding: .35rem .7rem; background: var(--soft); cursor: pointer; border-radius: 6px; }
+details.packed > div { padding: 0 .7rem; } details.packed > p { margin: .5rem .7rem; }
+button { font: inherit; color: inherit; padding: .2rem .8rem; margin: .6rem 0 0; cursor: pointer; }
+button { border: 1px solid var(--line); border-radius: 6px; background: var(--soft); }
+.lines { width: 100%; table-layout: fixed; } .lines td { padding: 0 .6rem; }
+.lines td.code { white-space: pre-wrap; overflow-wrap: anywhere; width: 50%; }
+.lines .out { background: var(--out); } .lines .in { background: var(--in); } .lines .none { background: var(--soft); }
+.lines .gap td { color: var(--ink2); background: var(--soft); text-align: center; font-size: 12px; }
+"""
+
+# unpacks what is opened: by a click, by a link of the table, by the button
+_SCRIPT = """
+const packed = [...document.querySelectorAll("details.packed")];
+async function unpack(part) {
+  const holder = part.querySelector("script");
+  if (holder === null) return;
+  holder.remove();
+  const bytes = Uint8Array.from(atob(holder.textContent), (one) => one.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  part.querySelector("div").innerHTML = await new Response(stream).text();
+}
+async function show(id) {
+  const section = document.getElementById(id)?.closest("section");
+  const part = section?.querySelector("details.packed");
+  if (part) {
+    part.open = true;
+    await unpack(part);
+  }
+  section?.scrollIntoView();
+}
+for (const part of packed) part.addEventListener("toggle", () => part.open && unpack(part));
+for (const link of document.querySelectorAll('a[href^="#"]')) {
+  link.addEventListener("click", (event) => {
+    if (location.protocol === "about:") event.preventDefault(); // in a notebook's frame it would lead to the notebook
+    show(link.hash.slice(1));
+  });
+}
+if (location.hash) show(location.hash.slice(1));
+if (packed.length > 0) {
+  const all = document.createElement("button");
+  all.textContent = "Open every kernel";
+  all.title = "To look for words in all of them";
+  all.onclick = async () => {
+    all.remove();
+    for (const part of packed) {
+      part.open = true;
+      await unpack(part);
+    }
+  };
+  document.getElementById("kernels").after(all);
+}
+"""
+
+
+def comparison_html(found: Comparison) -> str:
+    """The page: the first difference first, then the kernels that changed, then those that did not in a line each."""
+    title = " with ".join(escape(trace.title or "a capture") for trace in (found.a, found.b))
+    body = [
+        f"<h1>{title}</h1>",
+        f"<p>{_counts(found)}; {escape(first_words(found.diff))}.</p>",
+        _options(found),
+        _kernels(found),
+    ]
+    changed = [(number, pair) for number, pair in enumerate(found.kernels) if pair.change != "same"]
+    body.extend(
+        _section(found, number, pair, with_pictures=number < MAX_PICTURES, is_packed=place > 0)
+        for place, (number, pair) in enumerate(changed)
+    )
+    runs = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
+    policy = "default-src 'none'; base-uri 'none'; form-action 'none'; "
+    policy += f"style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{runs}'"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f"<title>Compare: {title}</title>\n<style>{_STYLE}{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(part for part in body if part)
+        + f"\n</main>\n<script>{_SCRIPT}</script>\n</body>\n</html>\n"
+    )
+
+
+def _counts(found: Comparison) -> str:
+    count, changed = len(found.kernels), len(found.changed)
+    return f"{count_text(count, 'kernel')}, {changed or 'none'} changed"
+
+
+def _options(found: Comparison) -> str:
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{_value(a)}</td><td>{_value(b)}</td></tr>" for name, a, b in found.diff.options
+    )
+    if not rows:
+        return '<p class="quiet">Both were captured with the same options.</p>'
+    return f'<table class="facts"><tr><th>option</th><th>a</th><th>b</th></tr>{rows}</table>'
+
+
+def _value(value: str | None) -> str:
+    return '<span class="quiet">not set</span>' if value is None else f"<code>{escape(value)}</code>"
+
+
+def _kernels(found: Comparison) -> str:
+    rows = []
+    for number, pair in enumerate(found.kernels):
+        name = f"<code>{escape(pair.name)}</code>"
+        if pair.change != "same":
+            name = f'<a href="#kernel-{number}">{name}</a>'
+        tone = pair.times.verdict if pair.times.verdict in ("slower", "faster") else "quiet"
+        rows.append(
+            f"<tr><td>{number}</td><td>{name}</td><td>{escape(_changes(pair))}</td>"
+            f'<td class="{tone}">{escape(pair.times.words)}</td></tr>'
+        )
+    head = "<tr><th></th><th>kernel</th><th>program</th><th>time (median, quartiles)</th></tr>"
+    return f'<h2>Kernels</h2><div class="scroll" id="kernels"><table class="facts">{head}{"".join(rows)}</table></div>'
+
+
+def _changes(pair: KernelPair) -> str:
+    """As `change_words`, with the languages as the tabs of a view call them."""
+    return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(one, one) for one in pair.reasons)))
+
+
+def _section(found: Comparison, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool) -> str:
+    parts = [f'<section><h2 id="kernel-{number}">{number} · <code>{escape(pair.name)}</code></h2>']
+    if pair.first is not None:
+        parts.append(f"<p>They part in stage <strong>{escape(pair.first.name)}</strong>: ")
+        parts.append(
+            f"of the program, {count_text(len(pair.only_a), 'UOp')} only in a, {len(pair.only_b)} only in b.</p>"
+        )
+    parts.append(f'<div class="side">{_facts("a", pair.a)}{_facts("b", pair.b)}</div>')
+    inside = [_graphs(found, pair)] if with_pictures else []
+    is_open = True
+    for listing in pair.listings:
+        inside.append(_listing(listing, is_open))
+        is_open = is_open and listing.same
+    body = "\n".join(inside)
+    return "\n".join([*parts, _packed(body) if is_packed or len(body) > MAX_PLAIN else body, "</section>"])
+
+
+def _packed(body: str) -> str:
+    """What is unpacked when it is opened."""
+    data = b64encode(gzip.compress(body.encode(), mtime=0)).decode()
+    without = "It takes JavaScript to unpack them; <code>tinyexplore compare A B</code> tells the differences as text."
+    return (
+        '<details class="packed"><summary>Graphs and listings</summary>'
+        f"<noscript><p>{without}</p></noscript><div></div>"
+        f'<script type="application/octet-stream+base64">{data}</script></details>'
+    )
+
+
+def _facts(side: str, kernel: KernelInfo | None) -> str:
+    if kernel is None:
+        return f'<p class="quiet">not in {side}</p>'
+    axes = ", ".join(f"{name} {kind} {size}" for name, kind, size in kernel.axes)
+    opts = ", ".join(kernel.opts) or "none"
+    return (
+        f"<div><strong>{side}</strong> · {escape(kernel.device)}<br>"
+        f"<code>{escape(axes)}</code><br>opts: <code>{escape(opts)}</code></div>"
+    )
+
+
+def _graphs(found: Comparison, pair: KernelPair) -> str:
+    """The graphs that the first differing stage left, what only one of them has framed."""
+    if pair.first is None:
+        return ""
+    a, b = _after(found.a, pair.first.a, pair.a), _after(found.b, pair.first.b, pair.b)
+    digests_a, digests_b = {node.digest for node in a}, {node.digest for node in b}
+    graphs = []
+    sides = ((a, digests_b, found.a, pair.a), (b, digests_a, found.b, pair.b))
+    for made, others, trace, kernel in sides:
+        marked = {node.id for node in made if node.digest not in others}
+        graphs.append((made if kernel is None else [_named(node, trace, kernel) for node in made], marked))
+    halves = [graph_within(nodes, HALF_PX, LEAST_BOXES, MAX_BOXES, marked) for nodes, marked in graphs]
+    is_stacked = None in halves  # one beside the other there would be next to nothing of them
+    if is_stacked:
+        halves = [graph_within(nodes, WHOLE_PX, 1, MAX_BOXES, marked) for nodes, marked in graphs]
+    pictures = [
+        f'<div class="scroll">{f"<strong>{side}</strong>" if is_stacked else ""}{picture or ""}</div>'
+        for side, picture in zip("ab", halves)
+    ]
+    words = f"Graphs after {escape(pair.first.name)}; framed: what the other does not have"
+    look = f"side graphs{' stacked' if is_stacked else ''}"
+    return f'<details open><summary>{words}</summary><div class="{look}">{"".join(pictures)}</div></details>'
+
+
+def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
+    """With what lies in the kernel's memory in place of data1: its Python name, or which kernel made it."""
+
+    def name(found: re.Match[str]) -> str:
+        return argument_text(trace, kernel, int(found[1])) or found[0]
+
+    return replace(node, label=_DATA.sub(name, node.label), detail=_DATA.sub(name, node.detail))
+
+
+def _after(trace: Trace, stage: Stage | None, kernel: KernelInfo | None) -> list[Node]:
+    """What `stage` left; where a trace has no such stage, what its kernel began with."""
+    if stage is None and kernel is not None:
+        stage = next((stage for stage in trace.stages if stage.kernel == kernel.id), None)
+        roots = () if stage is None else stage.before
+    else:
+        roots = () if stage is None else stage.after or stage.before
+    return reachable(dict(enumerate(trace.nodes)), dict.fromkeys(roots))
+
+
+def _listing(listing: ListingPair, is_open: bool) -> str:
+    name = escape(LANGUAGE_NAMES.get(listing.language, listing.language))
+    if listing.same:
+        return f'<p class="quiet">{name}: the same in both</p>'
+    if listing.a is None or listing.b is None:
+        return f'<p class="quiet">{name}: only in {"b" if listing.a is None else "a"}</p>'
+    rows = "".join(_rows(listing.language, listing.a, listing.b))
+    opened = " open" if is_open else ""
+    return (
+        f'<details{opened}><summary>{name}</summary><div class="scroll">'
+        f'<table class="lines">{rows}</table></div></details>'
+    )
+
+
+def _rows(language: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
+    """Two listings line by line; of equal lines, those near a difference."""
+    rows: list[str] = []
+    blocks = difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    a, b = lines_html(language, a), lines_html(language, b)
+    for place, (kind, a_from, a_to, b_from, b_to) in enumerate(blocks):
+        if kind != "equal":
+            length = max(a_to - a_from, b_to - b_from)
+            left = [*a[a_from:a_to], *[None] * (length - a_to + a_from)]
+            right = [*b[b_from:b_to], *[None] * (length - b_to + b_from)]
+            rows.extend(f"<tr>{_cell(x, 'out')}{_cell(y, 'in')}</tr>" for x, y in zip(left, right, strict=True))
+            continue
+        before = CONTEXT_LINES if place > 0 else 0
+        after = CONTEXT_LINES if place < len(blocks) - 1 else 0
+        hidden = a_to - a_from - before - after
+        shown = [*range(before), *range(a_to - a_from - after, a_to - a_from)] if hidden > 1 else range(a_to - a_from)
+        for i in shown:
+            if hidden > 1 and i == a_to - a_from - after:
+                rows.append(f'<tr class="gap"><td colspan="2">{hidden} equal lines</td></tr>')
+            rows.append(f"<tr>{_cell(a[a_from + i], '')}{_cell(b[b_from + i], '')}</tr>")
+        if hidden > 1 and not after:
+            rows.append(f'<tr class="gap"><td colspan="2">{hidden} equal lines</td></tr>')
+    return rows
+
+
+def _cell(line: str | None, tone: str) -> str:
+    if line is None:
+        return '<td class="none"></td>'
+    return f'<td class="code {tone}">{line}</td>'

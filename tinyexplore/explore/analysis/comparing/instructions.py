@@ -1,0 +1,173 @@
+"""What assembly says of a kernel: how many instructions, which vector registers, where its busiest loop is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_WORD = re.compile(r"[\w.$]+")
+_X86 = re.compile(r"\b([xyz])mm(\d+)\b")
+_X86_BITS = {"x": 128, "y": 256, "z": 512}
+_X86_SCALAR = re.compile(r"(?:ss|sd|sh)$|^v?mov[dq]$|^v?cvtt?s[sd]2")
+_ARM = re.compile(r"\b([vqzdsh])(\d+)\b")
+_ARM_VECTOR = re.compile(r"\b(?:v\d+\.|q\d+\b|z\d+\.)")
+_RISCV = re.compile(r"\bv(\d+)\b")
+_GROUPED = re.compile(r"\bm([248])\b")
+_MOVED = re.compile(r"^v(?:mv|l|s)(\d+)r")
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """Of one listing. `vector`: those that compute or move several values. `widest_bits`: of the values that one of
+    them works on. `registers`: the numbers of the vector registers that are named, those of a group each. `loop`: the
+    first and the last line of the innermost loop with most vector instructions, `in_loop` how many instructions it has,
+    `vector_in_loop` how many of those are vector ones.
+    """
+
+    total: int
+    vector: int
+    widest_bits: int
+    registers: tuple[int, ...]
+    loop: tuple[int, int] | None
+    in_loop: int
+    vector_in_loop: int
+
+
+def instructions_of(lines: Sequence[str], arch: str, vector_bits: int) -> Instructions:
+    """`lines` as listings have them: labels at the margin, instructions indented. `vector_bits`: what a register of the
+    CPU holds."""
+    read = {"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits)
+    found = dict(read)
+    used = sorted({register for bits, registers in found.values() for register in registers if bits})
+    loop = _busiest(lines, found)
+    inside = [place for place in found if loop is not None and loop[0] <= place <= loop[1]]
+    return Instructions(
+        total=len(found),
+        vector=sum(bits > 0 for bits, _ in found.values()),
+        widest_bits=max((bits for bits, _ in found.values()), default=0),
+        registers=tuple(used),
+        loop=loop,
+        in_loop=len(inside),
+        vector_in_loop=sum(found[place][0] > 0 for place in inside),
+    )
+
+
+Read = Iterator[tuple[int, tuple[int, set[int]]]]  # line → bits that it works on (0: no vector), registers
+
+
+def _split(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    for place, line in enumerate(lines):
+        if line[:1] == " ":
+            mnemonic, _, operands = line.strip().partition(" ")
+            yield place, mnemonic, operands.strip()
+
+
+def _x86(lines: Sequence[str], vector_bits: int) -> Read:
+    for place, mnemonic, operands in _split(lines):
+        named = _X86.findall(operands)
+        bits = max((_X86_BITS[kind] for kind, _ in named), default=0)
+        is_scalar = bits == 128 and _X86_SCALAR.search(mnemonic) is not None
+        yield place, (0 if is_scalar else bits, {int(number) for _, number in named})
+
+
+def _arm(lines: Sequence[str], vector_bits: int) -> Read:
+    for place, _, operands in _split(lines):
+        is_vector = _ARM_VECTOR.search(operands) is not None
+        named = {int(number) for kind, number in _ARM.findall(operands)} if is_vector else set()
+        yield place, (vector_bits if is_vector else 0, named)
+
+
+def _riscv(lines: Sequence[str], vector_bits: int) -> Read:
+    """An instruction works on as many registers as the last `vsetvli` before it said: m2 is a group of two."""
+    group = 1
+    for place, mnemonic, operands in _split(lines):
+        if mnemonic.startswith("vset"):
+            said = _GROUPED.search(operands)
+            group = int(said[1]) if said else 1
+            yield place, (0, set())
+            continue
+        moved = _MOVED.search(mnemonic)
+        count = int(moved[1]) if moved else group
+        is_vector = mnemonic.startswith("v")
+        firsts = [int(number) for number in _RISCV.findall(operands)] if is_vector else []
+        yield place, (vector_bits * count if is_vector else 0, {first + k for first in firsts for k in range(count)})
+
+
+def hot_loop(
+    lines: Sequence[str], arch: str, vector_bits: int, depth: int = 0, weights: Sequence[float] = ()
+) -> list[int]:
+    """The lines of the busiest loop, in order; none where there is no loop.
+
+    depth: how deep the loops of the linear program lie in each other; a deeper one of the assembly is a rare path
+    (the scalar fallback of `sin`, say) and is left out. weights: the work of each innermost loop of the linear program
+    in order, which decides where the assembly has as many.
+    """
+    found = dict({"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits))
+    loops = _loops(lines, found)
+    kept = [one for one in loops if not depth or sum(_holds(other, one) for other in loops) <= depth]
+    innermost = _innermost(kept)
+    if not innermost:
+        return []
+    if len(innermost) == len(weights):
+        ordered = sorted(innermost)
+        chosen = ordered[max(range(len(ordered)), key=lambda place: weights[place])]
+    else:
+        chosen = max(innermost, key=lambda loop: _vectors(found, loop))
+    rare = [one for one in loops if one != chosen and _holds(chosen, one)]
+    rare += _skipped(lines, found, chosen, rare)
+    inside = range(chosen[0], chosen[1] + 1)
+    return [place for place in inside if not any(one[0] <= place <= one[1] for one in rare)]
+
+
+def _skipped(
+    lines: Sequence[str],
+    found: dict[int, tuple[int, set[int]]],
+    loop: tuple[int, int],
+    rare: Sequence[tuple[int, int]],
+) -> list[tuple[int, int]]:
+    """What jumps of `loop` skip together with a rare loop: the rest of a rare path."""
+    labels = {line[:-1]: place for place, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
+    regions = []
+    for place in found:
+        words = _WORD.findall(lines[place])
+        goal = labels.get(words[-1]) if words else None
+        if goal is None or words[0] in ("jmp", "b") or not loop[0] <= place <= loop[1]:
+            continue
+        if place < goal <= loop[1]:
+            regions.append((place + 1, goal - 1))
+        elif goal == loop[0] and place < loop[1]:
+            regions.append((place + 1, loop[1]))
+    return [region for region in regions if any(_holds(region, one) for one in rare)]
+
+
+def _loops(lines: Sequence[str], found: dict[int, tuple[int, set[int]]]) -> list[tuple[int, int]]:
+    """From its label to the last jump back to it, each loop once."""
+    labels = {line[:-1]: place for place, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
+    ends: dict[int, int] = {}
+    for place in found:
+        goal = _WORD.findall(lines[place])[-1:]
+        start = labels.get(goal[0], place) if goal else place
+        if start < place:
+            ends[start] = place
+    return sorted(ends.items())
+
+
+def _innermost(loops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    return [one for one in loops if not any(other != one and _holds(one, other) for other in loops)]
+
+
+def _vectors(found: dict[int, tuple[int, set[int]]], loop: tuple[int, int]) -> tuple[int, int]:
+    inside = [place for place in found if loop[0] <= place <= loop[1]]
+    return sum(found[place][0] > 0 for place in inside), len(inside)
+
+
+def _busiest(lines: Sequence[str], found: dict[int, tuple[int, set[int]]]) -> tuple[int, int] | None:
+    return max(_innermost(_loops(lines, found)), key=lambda loop: _vectors(found, loop), default=None)
+
+
+def _holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+__all__ = ["Instructions", "hot_loop", "instructions_of"]

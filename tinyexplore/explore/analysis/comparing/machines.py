@@ -1,0 +1,214 @@
+"""One program for several machines: each kernel as it is compiled for each of them, side by side, without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from tinyexplore.device import Device
+from tinyexplore.explore.analysis.comparing.difference import diff
+from tinyexplore.explore.analysis.comparing.instructions import Instructions, instructions_of
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.figures import duration_text
+from tinyexplore.explore.tracefile.model import KernelInfo, Trace
+from tinyexplore.explore.tracefile.wellformed import write_text
+from tinyexplore.target import Target
+from tinyexplore.util import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A CPU that kernels are compiled for. `name`: as it was asked for; `vector_bits`: of a register, 0 for none."""
+
+    name: str
+    arch: str
+    cpu: str
+    vector_bits: int
+    registers: int
+    runs_here: bool
+
+    @staticmethod
+    def of(name: str) -> Machine:
+        with Context(TARGET=name):
+            device = Device["LLVM"]
+            target: Target = device.target
+        bits = 8 * target.vector_bytes
+        count = target.vector_registers if bits else 0
+        return Machine(name or target.cpu, target.arch, target.cpu, bits, count, not device.refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class ForMachine:
+    """A kernel as one machine gets it. `median_us` is None where it cannot run here; `kernel.not_run` says why."""
+
+    machine: Machine
+    kernel: KernelInfo
+    assembly: tuple[str, ...]
+    instructions: Instructions
+    median_us: float | None
+
+
+Row = tuple[ForMachine | None, ...]  # a kernel for each of the machines
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """What `explore.targets` found: `traces` has a capture for each of `machines`, `rows` the kernels, each for all
+    of them (None where a machine has no such kernel). A notebook shows it as the page that `to_html` gives."""
+
+    title: str
+    machines: tuple[Machine, ...]
+    traces: tuple[Trace, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def main(self) -> Row:
+        """The kernel that computes most."""
+        if not self.rows:
+            raise ValueError("nothing was computed: there is no kernel to look at")
+        return max(self.rows, key=lambda row: max(one.kernel.flops for one in row if one is not None))
+
+    def __repr__(self) -> str:
+        return machines_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: the machines, and of each kernel what each of them gets."""
+        return machines_dict(self)
+
+    def svg(self, row: int | None = None) -> str:
+        """A kernel (the one that computes most, or by its place in `rows`) as one picture: the vector registers of each
+        machine in proportion, those that it uses filled, and how many instructions it is."""
+        from tinyexplore.explore.analysis.comparing.machines_page import machines_svg
+
+        return machines_svg(self.main if row is None else self.rows[row], self.title)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One page without script or request; written to `path` if one is given."""
+        from tinyexplore.explore.analysis.comparing.machines_page import machines_html
+
+        page = machines_html(self)
+        if path is not None:
+            write_text(path, page)
+        return page
+
+    def _repr_html_(self) -> str:
+        frame = 'style="width:100%;height:42rem;border:1px solid #8886;border-radius:6px" sandbox'
+        return f'<iframe title="machines" srcdoc="{escape(self.to_html())}" {frame}></iframe>'
+
+
+def machines_of(names: Sequence[str], traces: Sequence[Trace]) -> Machines:
+    """`traces` of one program, one for each of `names` (targets by LLVM's names), side by side."""
+    machines = tuple([Machine.of(name) for name in names])
+    return Machines(traces[0].title, machines, tuple(traces), _rows(machines, traces))
+
+
+def _rows(machines: Sequence[Machine], traces: Sequence[Trace]) -> tuple[Row, ...]:
+    """A row for each kernel of the first trace, in its order."""
+    partners = [dict(diff(traces[0], trace).kernels) for trace in traces[1:]]
+    rows = []
+    for kernel in traces[0].kernels:
+        places = [kernel.id, *(partner.get(kernel.id) for partner in partners)]
+        row = tuple([_on(*of) for of in zip(machines, traces, places, strict=True)])
+        if row[0] is not None:
+            rows.append(row)
+    return tuple(rows)
+
+
+def _on(machine: Machine, trace: Trace, place: int | None) -> ForMachine | None:
+    """None for what has no assembly: a copy, or no kernel at all."""
+    if place is None:
+        return None
+    kernel = trace.kernels[place]
+    owner = place if kernel.same_as is None else kernel.same_as
+    listings = [one for one in trace.programs if one.kernel == owner and one.language == "asm"]
+    if not listings:
+        return None
+    lines = tuple([line.text for line in listings[-1].lines])
+    medians = {run.kernel: run.median_us for run in trace.runs}
+    found = instructions_of(lines, machine.arch, machine.vector_bits)
+    return ForMachine(machine, kernel, lines, found, medians.get(place))
+
+
+# *** text and data ***
+
+
+def vectors_words(machine: Machine) -> str:
+    """ "16 × 256 bit"."""
+    return f"{machine.registers} × {machine.vector_bits} bit" if machine.vector_bits else "no vectors"
+
+
+def time_words(one: ForMachine) -> str:
+    """Its median, or that it has none."""
+    if one.median_us is not None:
+        return duration_text(one.median_us)
+    return "no samples here" if one.kernel.not_run else "not run"
+
+
+FACTS: tuple[tuple[str, Callable[[ForMachine], str]], ...] = (
+    ("architecture", lambda one: one.machine.arch),
+    ("vector registers", lambda one: f"{vectors_words(one.machine)}, {len(one.instructions.registers)} used"),
+    ("floats an instruction, at most", lambda one: str(max(1, one.instructions.widest_bits // 32))),
+    ("instructions", lambda one: f"{one.instructions.total:,}, {one.instructions.vector:,} on vectors"),
+    (
+        "in the busiest loop",
+        lambda one: f"{one.instructions.in_loop:,}, {one.instructions.vector_in_loop:,} on vectors",
+    ),
+    ("machine code", lambda one: count_text(one.kernel.code_bytes, "byte") if one.kernel.code_bytes else "not told"),
+    ("time", time_words),
+)
+
+
+def machines_text(found: Machines) -> str:
+    """A table a kernel: a column for each machine."""
+    lines = [f"{found.title or 'a program'} for {', '.join(machine.name for machine in found.machines)}"]
+    for row in found.rows:
+        shown = [one for one in row if one is not None]
+        cells = [["", *(one.machine.name for one in shown)], ["kernel", *(one.kernel.name for one in shown)]]
+        cells += [[title, *map(words, shown)] for title, words in FACTS]
+        widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
+        lines.append("")
+        lines += ["  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in cells]
+    return "\n".join(lines)
+
+
+def machines_dict(found: Machines) -> dict[str, Any]:
+    """See `Machines.to_dict`."""
+    machines = [
+        {
+            "name": one.name,
+            "arch": one.arch,
+            "cpu": one.cpu,
+            "vector_bits": one.vector_bits,
+            "registers": one.registers,
+            "runs_here": one.runs_here,
+        }
+        for one in found.machines
+    ]
+    return {"title": found.title, "machines": machines, "kernels": [[_dict(one) for one in row] for row in found.rows]}
+
+
+def _dict(one: ForMachine | None) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    counted = one.instructions
+    return {
+        "machine": one.machine.name,
+        "kernel": one.kernel.id,
+        "name": one.kernel.name,
+        "opts": list(one.kernel.opts),
+        "code_bytes": one.kernel.code_bytes,
+        "instructions": counted.total,
+        "vector_instructions": counted.vector,
+        "widest_bits": counted.widest_bits,
+        "registers_used": list(counted.registers),
+        "loop_instructions": counted.in_loop,
+        "loop_vector_instructions": counted.vector_in_loop,
+        "median_us": one.median_us,
+        "not_run": one.kernel.not_run,
+    }
+
+
+__all__ = ["FACTS", "ForMachine", "Machine", "Machines", "machines_of", "time_words", "vectors_words"]

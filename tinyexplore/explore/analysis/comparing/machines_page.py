@@ -1,0 +1,193 @@
+"""One kernel for several machines as a picture and as a page: registers, figures and assembly side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from tinyexplore.explore.analysis.comparing.machines import FACTS, ForMachine, Machines, Row, time_words, vectors_words
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.pictures.highlight import lines_html, style_sheet
+from tinyexplore.explore.tracefile.pictures.picture import COLOURS, document, shortened, text
+
+_COLUMN, _GAP, _MARGIN = 176.0, 22.0, 22.0
+_REGISTER, _STEP = 5.0, 7.0  # how high a register is drawn, and how far apart
+_MOST_ROWS = 32
+_WIDEST_BITS = 512  # what is wider is drawn as wide
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #dfe3e8; --soft: #f7f8fa; --ink2: #5b6675; --loop: #fdf3e3; --edge: #b35c00; }
+@media (prefers-color-scheme: dark) { :root { --line: #303a47; --soft: #1a2029; --ink2: #a9b4c2; --loop: #2c2415;
+  --edge: #f0a04b; } body { background: #14181f; color: #e8edf3; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.2rem; max-width: 104rem; font: 14px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.35rem; margin: 0 0 .3rem; } h2 { font-size: 1.05rem; margin: 1.6rem 0 .5rem; }
+code, .code { font: 12px/1.5 'JetBrains Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace; }
+.quiet { color: var(--ink2); }
+.scroll { overflow-x: auto; }
+.scroll svg { display: block; }
+table { border-collapse: collapse; }
+th { text-align: left; font-weight: 600; }
+.facts td, .facts th { padding: .22rem 1.4rem .22rem 0; vertical-align: top; border-bottom: 1px solid var(--line); }
+.facts th:first-child { font-weight: 400; color: var(--ink2); white-space: nowrap; }
+.facts td { font-variant-numeric: tabular-nums; min-width: 9rem; max-width: 17rem; overflow-wrap: anywhere; }
+.side { display: grid; grid-auto-flow: column; grid-auto-columns: minmax(19rem, 1fr); gap: .7rem; }
+.listing { border: 1px solid var(--line); border-radius: 6px; overflow: hidden; min-width: 0; }
+.listing h3 { margin: 0; padding: .35rem .7rem; font-size: .86rem; background: var(--soft);
+  border-bottom: 1px solid var(--line); }
+.listing .lines { max-height: 34rem; overflow: auto; padding: .35rem 0; }
+.listing .line { display: block; padding: 0 .7rem; white-space: pre; min-height: 1.5em; }
+.listing .in { background: var(--loop); box-shadow: inset 3px 0 var(--edge); }
+details { margin: .6rem 0; border: 1px solid var(--line); border-radius: 6px; padding: 0 .7rem; }
+summary { padding: .4rem 0; cursor: pointer; }
+"""
+
+
+# *** the picture ***
+
+
+def machines_svg(row: Row, title: str = "") -> str:
+    """A column for each machine: its vector registers in proportion, those in use filled, and bars for instructions."""
+    shown = [one for one in row if one is not None]
+    most = max((min(one.machine.registers, _MOST_ROWS) for one in shown), default=0)
+    longest = max(one.instructions.total for one in shown)
+    calls = ", ".join(call.strip("_") for call in shown[0].kernel.calls) or shown[0].kernel.name
+    heading = f"{title}: {calls}" if title else calls
+    top, foot = 92.0, 92.0 + most * _STEP + 14.0
+    width = 2 * _MARGIN + len(shown) * _COLUMN + (len(shown) - 1) * _GAP
+    parts = [text(_MARGIN, 28, shortened(heading, int(width / 8)), size=13, bold=True)]
+    for place, one in enumerate(shown):
+        x = _MARGIN + place * (_COLUMN + _GAP)
+        parts.append(text(x, 56, one.machine.name, size=12, bold=True, mono=True))
+        parts.append(text(x, 73, f"{one.machine.arch} · {vectors_words(one.machine)}", size=11, shade="ink2"))
+        parts.append(_registers(one, x, top))
+        parts.append(_bars(one, x, foot, longest))
+    words = "; ".join(_described(one) for one in shown)
+    note = "vector registers, divided into floats; filled: used · bars: all instructions, dark: the busiest loop"
+    height = foot + 100.0
+    parts.append(text(_MARGIN, height - 14, note, size=11, shade="ink2"))
+    return document(max(width, 620.0), height, heading, f"{words}.", parts)
+
+
+def _described(one: ForMachine) -> str:
+    counted = one.instructions
+    return (
+        f"{one.machine.name}: {vectors_words(one.machine)}, {len(counted.registers)} used, "
+        f"{counted.total} instructions, {counted.in_loop} in the busiest loop, {time_words(one)}"
+    )
+
+
+def _registers(one: ForMachine, x: float, y: float) -> str:
+    used = set(one.instructions.registers)
+    bits = min(one.machine.vector_bits, _WIDEST_BITS)
+    width = _COLUMN * bits / _WIDEST_BITS
+    plain, filled = COLOURS["const"], COLOURS["reduce"]
+    parts = []
+    for number in range(min(one.machine.registers, _MOST_ROWS)):
+        name, colour = ("reduce", filled) if number in used else ("const", plain)
+        at = y + number * _STEP
+        fill = colour.light if number in used else colour.light_fill
+        look = 'style="fill:var(--reduce)"' if number in used else ""
+        size = f'x="{x:.1f}" y="{at:.1f}" width="{width:.1f}" height="{_REGISTER:.0f}" rx="1"'
+        parts.append(f'<rect class="g-{name}" {look} {size} fill="{fill}" stroke="{colour.light}" stroke-width="0.6"/>')
+    if not parts:
+        return text(x, y + 8, "one number at a time", size=11, shade="ink2")
+    bottom = y + len(parts) * _STEP - (_STEP - _REGISTER)
+    lanes = [x + width * lane * 32 / bits for lane in range(1, bits // 32)]
+    path = "".join(f"M{at:.1f} {y:.1f}V{bottom:.1f}" for at in lanes)
+    parts.append(f'<path class="lanes" d="{path}" stroke="#fff" style="stroke:var(--bg)" stroke-width="0.8"/>')
+    return "".join(parts)
+
+
+def _bars(one: ForMachine, x: float, y: float, longest: int) -> str:
+    counted = one.instructions
+    whole, loop = _COLUMN * counted.total / longest, _COLUMN * counted.in_loop / longest
+    parts = [
+        f'<rect class="g-memory" x="{x:.1f}" y="{y:.1f}" width="{whole:.1f}" height="9" rx="2" '
+        f'fill="{COLOURS["memory"].light_fill}" stroke="{COLOURS["memory"].light}" stroke-width="0.6"/>',
+        f'<rect class="g-memory" style="fill:var(--memory)" x="{x:.1f}" y="{y:.1f}" width="{max(loop, 1.0):.1f}" '
+        f'height="9" rx="2" fill="{COLOURS["memory"].light}"/>',
+        text(x, y + 24, f"{counted.total} instructions, {counted.in_loop} in the loop", size=11),
+    ]
+    used = (
+        f"{len(counted.registers)} of {one.machine.registers} vector registers" if one.machine.registers else "scalars"
+    )
+    parts.append(text(x, y + 39, used, size=11, shade="ink2"))
+    parts.append(text(x, y + 54, time_words(one), size=11, shade="ink2"))
+    return "".join(parts)
+
+
+# *** the page ***
+
+
+def machines_html(found: Machines) -> str:
+    """The kernel that computes most first, open; the others below, closed."""
+    title = escape(found.title or "One program")
+    main = found.main
+    others = [row for row in found.rows if row is not main]
+    reasons = dict.fromkeys(one.kernel.not_run for row in found.rows for one in row if one and one.kernel.not_run)
+    body = [
+        f"<h1>{title} for {len(found.machines)} machines</h1>",
+        '<p class="quiet">Compiled here for each; what this machine can execute was timed.</p>',
+        _section(main, found.title),
+    ]
+    if others:
+        body.append(f"<h2>The other kernels ({len(others)})</h2>")
+        body += [f"<details><summary>{_names(row)}</summary>{_section(row, '')}</details>" for row in others]
+    if reasons:
+        lines = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
+        body.append(f'<h2>Why some have no times</h2><ul class="quiet">{lines}</ul>')
+    policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src data:"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f"<title>{title} for {len(found.machines)} machines</title>\n<style>{_STYLE}{style_sheet()}</style>\n</head>\n"
+        "<body>\n<main>\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _names(row: Row) -> str:
+    names = dict.fromkeys(one.kernel.name for one in row if one is not None)
+    calls = next((", ".join(call.strip("_") for call in one.kernel.calls) for one in row if one is not None), "")
+    return f"<code>{escape(' · '.join(names))}</code> {escape(calls)}"
+
+
+def _section(row: Row, title: str) -> str:
+    shown = [one for one in row if one is not None]
+    head = "".join(f"<th><code>{escape(one.machine.name)}</code></th>" for one in shown)
+    rows = [("kernel", [_code([one.kernel.name]) for one in shown])]
+    rows += [(name, [escape(words(one)) for one in shown]) for name, words in FACTS]
+    rows.append(("opts", [_code(one.kernel.opts) for one in shown]))
+    cells = "".join(
+        f"<tr><th>{escape(name)}</th>{''.join(f'<td>{cell}</td>' for cell in values)}</tr>" for name, values in rows
+    )
+    listings = "".join(_listing(one) for one in shown)
+    return (
+        f'<div class="scroll">{machines_svg(row, title)}</div>'
+        f'<div class="scroll"><table class="facts"><tr><th></th>{head}</tr>{cells}</table></div>'
+        "<h2>Assembly</h2>"
+        '<p class="quiet">Marked: the busiest loop, the innermost one with most instructions on vectors.</p>'
+        f'<div class="scroll"><div class="side">{listings}</div></div>'
+    )
+
+
+def _code(words: Sequence[str]) -> str:
+    return "<br>".join(f"<code>{escape(word)}</code>" for word in words) or "none"
+
+
+def _listing(one: ForMachine) -> str:
+    loop = one.instructions.loop or (-1, -1)
+    lines = "".join(
+        f'<span class="line code{" in" if loop[0] <= place <= loop[1] else ""}">{line}</span>'
+        for place, line in enumerate(lines_html("asm", one.assembly))
+    )
+    count = len(one.assembly)
+    name = escape(one.machine.name)
+    return (
+        f'<div class="listing"><h3><code>{name}</code> <span class="quiet">{count_text(count, "line")}</span></h3>'
+        f'<div class="lines" tabindex="0" role="region" aria-label="Assembly for {name}">{lines}</div></div>'
+    )
+
+
+__all__ = ["machines_html", "machines_svg"]

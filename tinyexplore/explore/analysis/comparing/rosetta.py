@@ -1,0 +1,241 @@
+"""Rosetta: one kernel in several languages, each line with the nodes of the kernel's ast that it descends from.
+
+The ast is what the scheduler wrote, before any opt: it is the same for every machine. How each machine's opts and
+passes rewrote it is recorded, so every UOp of a linear program is traced back to nodes of the ast, and with it the
+lines that it made. Two lines are counterparts where they descend from the same node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from tinyexplore.explore.analysis.comparing.languages import RosettaError, known
+from tinyexplore.explore.tracefile.pictures.highlight import lines_html
+
+AS_TEXT = 2  # columns of a printed Rosetta
+COLUMN = 58  # characters of each
+_TABLE = "table-layout:fixed;width:100%;border-collapse:collapse"
+_CELL = "text-align:left;vertical-align:top;padding:1px 8px"
+_LINES = "margin:0;white-space:pre-wrap;overflow-wrap:anywhere"
+Run = tuple[int | None, int, int]  # neighbouring lines of one row: the row, the first line, and the one after the last
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What lines are aligned by: a node of the kernel's ast, or (`ends`) where its loop ends. `node`: its number in the
+    trace, None where that does not have it. `label`, `detail`, `group`: as in `Node`."""
+
+    label: str
+    detail: str
+    group: str
+    node: int | None
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RosettaLine:
+    """A line of a text. `origins`: all that it descends from; `row`: the one that it is aligned by, None for text that
+    no UOp asked for. Both are numbers of `Rosetta.origins`."""
+
+    text: str
+    row: int | None
+    origins: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The kernel in one language. `target`: as it was asked for; `words`: what the language is called; `machine`: what
+    it is for; `opts`: those that were chosen for it. `refusal`: why there are no lines, "" where there are."""
+
+    target: str
+    words: str
+    machine: str
+    language: str
+    name: str
+    opts: tuple[str, ...]
+    lines: tuple[RosettaLine, ...]
+    refusal: str = ""
+
+    @property
+    def head(self) -> tuple[str, str]:
+        """What stands above the text: the language and the machine, and its opts, or why there is none."""
+        return f"{self.words} · {self.machine}", ", ".join(self.opts) or self.refusal or "no opts"
+
+    @property
+    def source(self) -> str:
+        """The text of all lines."""
+        return "\n".join(line.text for line in self.lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Lines that stand side by side: of each text the first, and the one after the last. `origin`: what they are
+    aligned by. `elsewhere`: of a text without lines here, whether others of its lines descend from that."""
+
+    origin: int | None
+    spans: tuple[tuple[int, int], ...]
+    elsewhere: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rosetta:
+    """A kernel in several languages: `translations`, by `rosetta["cuda"]` too; `rows()` are aligned."""
+
+    kernel: str
+    origins: tuple[Origin, ...]
+    translations: tuple[Translation, ...]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What was asked for."""
+        return tuple(one.target for one in self.translations)
+
+    def __getitem__(self, target: str) -> Translation:
+        name = known(self.targets, target)
+        return next(one for one in self.translations if one.target == name)
+
+    def rows(self, *targets: str) -> tuple[Row, ...]:
+        """The texts of `targets` (by default all) side by side, each in its own order."""
+        columns = [self[target] for target in targets or self.targets]
+        return aligned([one.lines for one in columns])
+
+    def text(self, *targets: str) -> str:
+        """The rows as text, what they are aligned by in front; by default of the first two texts."""
+        columns = [self[target] for target in targets or self._first()]
+        label = max((len(_name(one)) for one in self.origins), default=0)
+        lines = [_across("", label, [one.head[part] for one in columns]) for part in (0, 1)]
+        for row in aligned([one.lines for one in columns]):
+            cells = [list(one.lines[start:stop]) for one, (start, stop) in zip(columns, row.spans)]
+            for number in range(max(map(len, cells))):
+                shown = [cell[number].text if number < len(cell) else "" for cell in cells]
+                if number == 0:
+                    shown = [text or _blank(row, place) for place, text in enumerate(shown)]
+                name = _name(self.origins[row.origin]) if number == 0 and row.origin is not None else ""
+                lines.append(_across(name, label, shown))
+        return "\n".join(lines)
+
+    def _first(self) -> tuple[str, ...]:
+        return tuple([one.target for one in self.translations if not one.refusal][:AS_TEXT])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def to_html(self, *targets: str) -> str:
+        """The rows as a table of HTML; by default of the first two texts."""
+        columns = [self[target] for target in targets or self._first()]
+        colours = [lines_html(one.language, [line.text for line in one.lines], inline=True) for one in columns]
+        head = "".join(
+            f'<th style="{_CELL}">{escape(one.head[0])}<br><small>{escape(one.head[1])}</small></th>' for one in columns
+        )
+        body = []
+        for row in aligned([one.lines for one in columns]):
+            name = "" if row.origin is None else _name(self.origins[row.origin])
+            cells = []
+            for place, (start, stop) in enumerate(row.spans):
+                lines = "\n".join(colours[place][start:stop])
+                shown = (
+                    f'<pre style="{_LINES}">{lines}</pre>' if stop > start else f"<small>{_blank(row, place)}</small>"
+                )
+                cells.append(f'<td style="{_CELL}">{shown}</td>')
+            body.append(f'<tr><th style="{_CELL}"><small>{escape(name)}</small></th>{"".join(cells)}</tr>')
+        table = f'<table style="{_TABLE}"><thead><tr><th style="width:7em"></th>'
+        return f"{table}{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": self.to_html()}
+
+    def as_data(self) -> dict[str, Any]:
+        """What the panel draws."""
+        return {
+            "kernel": self.kernel,
+            "origins": [[one.label, one.detail, one.group, one.node, one.ends] for one in self.origins],
+            "translations": [
+                {
+                    "target": one.target,
+                    "words": one.words,
+                    "machine": one.machine,
+                    "language": one.language,
+                    "opts": one.opts,
+                    "lines": [[line.text, line.row, line.origins] for line in one.lines],
+                    "refusal": one.refusal,
+                }
+                for one in self.translations
+            ],
+        }
+
+
+def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[Row, ...]:
+    """The lines of several texts in rows, none of them moved: runs of lines of one row are matched from the first text
+    to the last, as many of them as can be without crossing (widgets/src/rosetta/align.ts does the same)."""
+    rows: list[tuple[int | None, tuple[tuple[int, int], ...]]] = []
+    for count, text in enumerate(texts):
+        found = runs(text)
+        matched = []
+        for row, run in _matched([row for row, _ in rows], [run[0] for run in found]):
+            spans = ((0, 0),) * count if row is None else rows[row][1]
+            own = (0, 0) if run is None else found[run][1:]
+            key = rows[row][0] if row is not None else found[run or 0][0]
+            matched.append((key, (*spans, own)))
+        rows = matched
+    everywhere = [{origin for line in text for origin in line.origins} for text in texts]
+    return tuple(
+        Row(key, spans, tuple([start == stop and key in has for (start, stop), has in zip(spans, everywhere)]))
+        for key, spans in rows
+    )
+
+
+def runs(lines: Sequence[RosettaLine]) -> list[Run]:
+    """Neighbouring lines of one row together."""
+    found: list[Run] = []
+    for number, line in enumerate(lines):
+        if found and found[-1][0] == line.row:
+            found[-1] = (line.row, found[-1][1], number + 1)
+        else:
+            found.append((line.row, number, number + 1))
+    return found
+
+
+def _matched(a: Sequence[int | None], b: Sequence[int | None]) -> list[tuple[int | None, int | None]]:
+    """Places of `a` and `b` in pairs, None where one has no partner: a common subsequence that has as many nodes of the
+    ast as can be, and then as much of the text that no UOp asked for."""
+    best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for i in reversed(range(len(a))):
+        here, below = best[i], best[i + 1]
+        for j in reversed(range(len(b))):
+            worth = 1 if a[i] is None else len(a) + len(b)
+            here[j] = below[j + 1] + worth if a[i] == b[j] else max(below[j], here[j + 1])
+    found: list[tuple[int | None, int | None]] = []
+    i = j = 0
+    while i < len(a) or j < len(b):
+        if i < len(a) and j < len(b) and a[i] == b[j]:
+            found.append((i, j))
+            i, j = i + 1, j + 1
+        elif j == len(b) or (i < len(a) and best[i + 1][j] >= best[i][j + 1]):
+            found.append((i, None))
+            i += 1
+        else:
+            found.append((None, j))
+            j += 1
+    return found
+
+
+def _name(origin: Origin) -> str:
+    return f"{origin.label} {origin.detail}" if origin.ends else origin.label
+
+
+def _blank(row: Row, place: int) -> str:
+    start, stop = row.spans[place]
+    if start != stop or row.origin is None:
+        return ""
+    return "· at another place" if row.elsewhere[place] else "· no counterpart"
+
+
+def _across(name: str, label: int, cells: Sequence[str]) -> str:
+    shown = [cell if len(cell) <= COLUMN else f"{cell[: COLUMN - 1]}…" for cell in cells]
+    return f"{name:{label}} │ " + " │ ".join(f"{cell:{COLUMN}}" for cell in shown).rstrip()
+
+
+__all__ = ["Origin", "Rosetta", "RosettaError", "RosettaLine", "Row", "Translation", "aligned"]

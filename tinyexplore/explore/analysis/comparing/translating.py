@@ -1,0 +1,220 @@
+"""A captured kernel translated: lowered for each machine, written in each language, and every line traced back."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from tinyexplore.codegen import lower
+from tinyexplore.device import DeviceUnavailable
+from tinyexplore.dtype import dtypes
+from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, Wanted, renderer_of, target_of
+from tinyexplore.explore.analysis.comparing.rosetta import Origin, Rosetta, RosettaLine, Translation
+from tinyexplore.explore.recording.build import build_trace
+from tinyexplore.explore.recording.describe import describe
+from tinyexplore.explore.recording.drafts import opt_text
+from tinyexplore.explore.recording.expression import Printer, expr_text
+from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.tables import UopDigests
+from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH
+from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.query import related
+from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
+from tinyexplore.renderer import RenderError
+from tinyexplore.target import Target
+from tinyexplore.trace import Recorder, SourceLine, recording, stage, staged
+from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.util import Config, Context
+
+R = TypeVar("R")
+
+# what a node is to the lines that descend from it: the larger, the rather they are aligned by it
+SHARED, DECLARED, INDEX, LOOP, VALUE = range(5)
+_SHARED = frozenset({Ops.CONST, Ops.INDEX})  # a constant stands in many expressions, an address in its access
+_LOOPS = frozenset({Ops.RANGE, Ops.SPECIAL})
+_OF_INDICES = (Group.ALU - Group.TRANSCENDENTAL) | {Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR}
+
+
+def translate(kept: Kept, asked: Sequence[Wanted], trace: Trace, settings: Config) -> Rosetta:
+    """The kernel `kept` of `trace` in each language that was asked for, under the settings of its capture."""
+    captured = kept.make_kernel()
+    ast = captured.original
+    nodes = ast.toposort()
+    places = {node: place for place, node in enumerate(nodes)}
+    numbers = {one.digest: one.id for one in trace.nodes if one.kind == "uop"}
+    alignment = Alignment(nodes)
+    lowerings: dict[Target, Lowered] = {}
+
+    def written(want: Wanted) -> Translation:
+        words = LANGUAGES[want.language]
+        try:
+            target = target_of(want, captured.target)
+            if target not in lowerings:
+                lowerings[target] = lowered(captured, target, places, settings)
+            known = lowerings[target]
+            spec = renderer_of(want.language, target).render(known.kernel.name, known.uops)
+        except (DeviceUnavailable, RenderError) as error:
+            return Translation(want.name, words, want.machine, want.language, "", (), (), str(error))
+        opts = tuple(map(opt_text, known.kernel.applied))
+        return Translation(
+            want.name, words, target.cpu, spec.language, spec.name, opts, alignment.lines(spec.lines, known.behind)
+        )
+
+    found = _under(settings, lambda: [written(want) for want in asked])
+    return Rosetta(kept.spec.name, alignment.origins(numbers), tuple(found))
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """The kernel for one machine. `behind`: the places in the ast of what each UOp descends from."""
+
+    kernel: Kernel
+    uops: tuple[UOp, ...]
+    behind: Callable[[UOp], frozenset[int]]
+
+
+def lowered(captured: Kernel, target: Target, places: dict[UOp, int], settings: Config) -> Lowered:
+    """The kernel for `target`: as it was captured, where that is its machine, else with the opts that the heuristics
+    choose there."""
+    ast = captured.original
+    recorder = Recorder()
+
+    def choose() -> Kernel:
+        kernel = Kernel.of(ast, target)
+        if target != captured.target:
+            return kernel if settings.NOOPT else hand_coded(kernel)
+        if captured.start is not ast:
+            kernel = with_merged_axes(with_split_axes(kernel))
+        for opt in captured.applied:
+            kernel = kernel.apply(opt)
+        return kernel
+
+    with recording(recorder), stage("kernel", ast, 0, ast):
+        kernel = staged("optimise", ast, choose)
+        uops = tuple(lower(kernel))
+    return Lowered(kernel, uops, _descent(build_trace(recorder), places))
+
+
+def _descent(trace: Trace, places: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:
+    numbers = {one.digest: one.id for one in trace.nodes if one.kind == "uop"}
+    digests = UopDigests()
+    origins = {_number(numbers, node, digests): place for node, place in places.items()}
+    known: dict[UOp, frozenset[int]] = {}
+    nodes = list(places)
+
+    def behind(node: UOp) -> frozenset[int]:
+        if node not in known:
+            number = _number(numbers, node, digests)
+            back = related(trace, number, "back") if number is not None else ()
+            found = [origins[one.id] for one in back if one.id in origins]
+            if node.op is Ops.MULACC:  # of a sum, and of the product that it sums up
+                found += [places[src] for place in found for src in nodes[place].src if src.op is Ops.MUL]
+            known[node] = frozenset(found)
+        return known[node]
+
+    return behind
+
+
+def _number(numbers: dict[str, int], node: UOp, digests: UopDigests) -> int | None:
+    found = numbers.get(digests.of(node))
+    return numbers.get(node.digest[:DIGEST_LENGTH]) if found is None else found  # of an older release
+
+
+class Alignment:
+    """What the nodes of an ast are to lines. `ends`: the origins after the nodes, where each loop ends."""
+
+    def __init__(self, nodes: Sequence[UOp]) -> None:
+        self.nodes = nodes
+        self.loops = [place for place, node in enumerate(nodes) if node.op is Ops.RANGE]
+        self.ends = {place: len(nodes) + number for number, place in enumerate(self.loops)}
+        valued: set[UOp] = set()  # in which there is a value, and not only loops and numbers
+        for node in nodes:
+            if node.op not in _OF_INDICES or not valued.isdisjoint(node.src):
+                valued.add(node)
+        self.weights = [_weight(node, node in valued) for node in nodes]
+
+    def is_index(self, place: int) -> bool:
+        """Whether a node is arithmetic on loops alone, as the indices of accesses are, and their conditions."""
+        return self.weights[place] == INDEX
+
+    def lines(self, lines: Sequence[SourceLine], behind: Callable[[UOp], frozenset[int]]) -> tuple[RosettaLine, ...]:
+        """The lines of a text with their origins. What stands before the function's head is aligned by nothing."""
+        found, is_inside = [], False
+        for line in lines:
+            places = frozenset[int]().union(*[behind(node) for node in line.uops if node.op is not Ops.CONST])
+            origins = sorted(place for place in places if self.weights[place])
+            row: int | None = None
+            if _is_head(line):
+                is_inside, row = True, len(self.nodes) - 1
+                origins = [row]
+            elif is_inside:
+                row = self.row(line, origins, behind)
+                if row in self.ends.values():
+                    origins.append(row)  # type: ignore[arg-type]
+            found.append(RosettaLine(line.text, row, tuple(origins)))
+        return tuple(found)
+
+    def row(self, line: SourceLine, origins: Sequence[int], behind: Callable[[UOp], frozenset[int]]) -> int | None:
+        """Of what a line descends from, what it is aligned by: of a loop's line the loop, of an index's the index, else
+        what computes or accesses memory, the last of it; what is only declared, where there is nothing else."""
+        loop = next((node for node in line.uops[:1] if node.op in (*_LOOPS, Ops.ENDRANGE)), None)
+        if loop is not None:
+            found = [place for place in sorted(behind(loop)) if place in self.ends]
+            if found:
+                return self.ends[found[-1]] if loop.op is Ops.ENDRANGE else found[-1]
+        if line.uops and line.uops[0].op in Group.ALU and line.uops[0].dtype in (dtypes.int64, dtypes.bool):
+            origins = [place for place in origins if self.weights[place] <= LOOP] or origins
+        return max(origins, key=lambda place: (self.weights[place], place), default=None)
+
+    def origins(self, numbers: dict[str, int]) -> tuple[Origin, ...]:
+        """The nodes of the ast, and then where each loop ends. `numbers`: those of the trace, by digest."""
+        printer, digests = Printer(), UopDigests()
+        found = []
+        for place, node in enumerate(self.nodes):
+            said = describe(node, printer)
+            label, detail = said.label, said.detail
+            if node.op is Ops.RANGE:
+                label = node.arg.name
+            elif node.op is Ops.SINK:
+                label = "kernel"
+            elif node.op is Ops.DEFINE_LOCAL:
+                label = str(node.arg)
+            elif self.is_index(place):
+                label, detail = "index", expr_text(node)
+            found.append(Origin(label, detail, said.group, _number(numbers, node, digests)))
+        for place in self.loops:
+            found.append(Origin("end of", self.nodes[place].arg.name, "loop", found[place].node, ends=True))
+        return tuple(found)
+
+
+def _weight(node: UOp, has_value: bool) -> int:
+    if node.op in _SHARED:
+        return SHARED
+    if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL, Ops.DEFINE_VAR):
+        return DECLARED
+    if node.op is Ops.RANGE:
+        return LOOP
+    return VALUE if has_value else INDEX
+
+
+def _is_head(line: SourceLine) -> bool:
+    """Whether a line is the function's: it names the buffers, and belongs to all that the program does."""
+    ops = {node.op for node in line.uops}
+    return Ops.DEFINE_GLOBAL in ops and Ops.STORE in ops
+
+
+def _under(settings: Config, work: Callable[[], R]) -> R:
+    """`work()` under the settings of a capture, heard by nobody."""
+    quiet = {**asdict(settings), "DEBUG": 0, "PROFILE": 0, "BEAM": 0}
+
+    def run() -> R:
+        with Context(**quiet):
+            return work()
+
+    return contextvars.Context().run(run)
+
+
+__all__ = ["translate"]

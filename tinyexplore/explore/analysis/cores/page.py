@@ -1,0 +1,173 @@
+"""Tensor cores as a page without script: a core at a time, coloured by lane or by register; what is pointed at lights
+up everything that its lane holds, which stands beside it in words."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from tinyexplore.explore.analysis.cores.picture import hue_of, lanes_text
+from tinyexplore.explore.analysis.cores.view import Held, elements, formulas
+from tinyexplore.target import TensorCore
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.cores.view import TensorCores
+
+_STYLE = """
+:root { color-scheme: light dark; --bg: #fff; --ink: #1b2330; --ink2: #5b6675; --line: #dfe3e8; --soft: #f7f8fa;
+  --brand: #0b63ce; --tint: 32%; }
+@media (prefers-color-scheme: dark) { :root { --bg: #14181f; --ink: #e8edf3; --ink2: #a9b4c2; --line: #303a47;
+  --soft: #1a2029; --brand: #6db1ff; --tint: 45%; } }
+* { box-sizing: border-box; }
+body { margin: 0; padding: 1rem 1.2rem; background: var(--bg); color: var(--ink);
+  font: 14px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.25rem; margin: 0 0 .6rem; }
+code, .m { font-family: 'JetBrains Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace; }
+code { font-size: 12px; overflow-wrap: anywhere; }
+p { margin: 0 0 .5rem; max-width: 62rem; }
+.quiet { color: var(--ink2); }
+fieldset { border: 0; margin: 0 0 .6rem; padding: 0; display: flex; flex-wrap: wrap; gap: .35rem; align-items: center; }
+legend { float: left; padding: 0 .5rem 0 0; color: var(--ink2); }
+label { border: 1px solid var(--line); border-radius: 999px; padding: .1rem .7rem; cursor: pointer;
+  background: var(--soft); font-size: 13px; }
+input { position: absolute; opacity: 0; pointer-events: none; }
+label:has(:checked) { border-color: var(--brand); box-shadow: inset 0 0 0 1px var(--brand); }
+label:has(:focus-visible) { outline: 2px solid var(--brand); outline-offset: 2px; }
+.core { display: none; }
+.fig { display: grid; grid-template-columns: auto auto; gap: .9rem 1.4rem; justify-content: start; overflow-x: auto;
+  padding: .2rem; }
+.key { align-self: end; justify-self: end; }
+.said { position: sticky; top: 0; overflow: auto; margin: .2rem 0 .8rem; padding: .5rem .8rem;
+  border: 1px solid var(--line); border-radius: 6px; background: var(--soft); max-width: 62rem; }
+.said div { display: none; }
+.said b { font-weight: 600; }
+.m { border-collapse: separate; border-spacing: 2px; font-size: 11px; line-height: 1.15;
+  font-variant-numeric: tabular-nums; }
+.m caption { text-align: left; font: 600 13px/1.6 system-ui, sans-serif; }
+.m th { font-weight: 400; color: var(--ink2); min-width: 1.4em; padding: 0 .3em 0 0; text-align: right; }
+.m thead th { text-align: center; padding: 0; }
+.m td { text-align: center; border-radius: 3px; padding: 2px 3px; min-width: 28px; cursor: default;
+  white-space: nowrap; }
+.small td { min-width: 21px; padding: 2px 1px; } .small th { padding: 0 .2em 0 0; }
+.m i { display: block; font-style: normal; opacity: .82; }
+"""
+_CELLS = 16  # rows or columns with a line for the register
+
+
+def cores_html(found: TensorCores) -> str:
+    """The page."""
+    title = escape(found.title)
+    picks = "".join(
+        f'<label><input type="radio" name="core" id="c{place}"{" checked" if place == 0 else ""}>'
+        f"{escape(core.name)}</label>"
+        for place, core in enumerate(found.cores)
+    )
+    body = [f"<h1>{title}</h1>"]
+    if not found.cores:
+        body.append('<p class="quiet">None.</p>')
+    else:
+        body.append(f"<fieldset><legend>core</legend>{picks}</fieldset>")
+        body.append(
+            '<fieldset><legend>colour by</legend><label><input type="radio" name="by" id="by-lane" checked>lane</label>'
+            '<label><input type="radio" name="by" id="by-register">register</label></fieldset>'
+        )
+    body += [_core(core, place) for place, core in enumerate(found.cores)]
+    policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f"<title>{title}</title>\n<style>{_STYLE}{_rules(found)}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(body)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _rules(found: TensorCores) -> str:
+    """What is shown of which choice, colours, and what lights up when an element is pointed at."""
+    lanes = max((core.lanes for core in found.cores), default=0)
+    rules = []
+    for place, core in enumerate(found.cores):
+        rules.append(f"main:has(#c{place}:checked) .core{place}{{display:block}}")
+        for matrix, layout in core.layouts.items():
+            for register in range(layout.registers):
+                rules.append(
+                    f"main:has(#by-register:checked) .core{place} .{matrix} .r{register}"
+                    f"{{background:hsl({hue_of(register, layout.registers)} 75% 50%/var(--tint))}}"
+                )
+        for lane in reversed(range(core.lanes)):  # of several that hold one element, the first gives the colour
+            rules.append(
+                f"main:has(#by-lane:checked) .core{place} .l{lane}"
+                f"{{background:hsl({hue_of(lane, core.lanes)} 75% 50%/var(--tint))}}"
+            )
+    for lane in range(lanes):
+        rules.append(
+            f"main:has(td.l{lane}:hover) td.l{lane}"
+            "{outline:2px solid var(--brand);outline-offset:-1px;font-weight:700}"
+            f".core:has(td.l{lane}:hover) .say{lane}{{display:block}}"
+        )
+    rules.append(".core:has(td:hover) .idle{display:none}.said .idle{display:block}")
+    rules.append(".core:has(td:hover) .said .idle{display:none}")
+    return "\n".join(rules)
+
+
+def _core(core: TensorCore, place: int) -> str:
+    held = elements(core)
+    m, n, k = core.dims
+    shared = core.a.copies(core.lanes) > 1
+    facts = (
+        f"<b>{m} × {n} × {k}</b>: A is {m} × {k}, B {k} × {n}, both of {core.factor.name}"
+        f"{f' of which {core.mantissa} bits of the fraction count' if core.mantissa else ''}; "
+        f"C, {m} × {n}, of {core.accumulator.name}. A warp of {core.lanes} lanes adds A · B to C in one instruction."
+        f"{' Both halves of the warp hold all of A and of B.' if shared else ''}"
+    )
+    maps = "".join(f"<br><code>{escape(line)}</code>" for line in formulas(core))
+    says = "".join(_said(held, lane) for lane in range(core.lanes))
+    also = f" (of A and B also lane + {core.lanes // 2})" if shared else ""
+    key = f"lane{also}" + ("" if max(core.dims) > _CELLS else "<br>register")
+    lines = 1 + sum(1 + (layout.registers > _CELLS // 2) for layout in core.layouts.values())
+    return (
+        f'<section class="core core{place}"><p>{facts}</p>'
+        f"<p><code>{escape(core.call)}</code></p>"
+        f'<p class="quiet">The element that a lane holds in a register:{maps}</p>'
+        f'<div class="said" style="height:{21 * lines + 20}px" aria-live="polite">'
+        '<div class="idle quiet">Point at an element to see all that its lane '
+        f"holds. Source of the map: {escape(core.source)}.</div>{says}</div>"
+        f'<div class="fig"><div class="key quiet">in each cell:<br>{key}</div>'
+        + "".join(_matrix(core, held, matrix) for matrix in ("B", "A", "C"))
+        + "</div></section>"
+    )
+
+
+def _said(held: tuple[Held, ...], lane: int) -> str:
+    """What a lane holds, in words."""
+    parts = []
+    for matrix in "ABC":
+        own = sorted((one for one in held if one.matrix == matrix and lane in one.lanes), key=lambda one: one.register)
+        places = ", ".join(f"[{one.row}, {one.column}]" for one in own)
+        parts.append(f"<br><b>{matrix}</b> <code>{places}</code>")
+    return f'<div class="say{lane}"><b>lane {lane}</b>, register by register:{"".join(parts)}</div>'
+
+
+def _matrix(core: TensorCore, held: tuple[Held, ...], matrix: str) -> str:
+    rows, columns = core.layouts[matrix].shape
+    two_lines = max(core.dims) <= _CELLS
+    cells = {(one.row, one.column): one for one in held if one.matrix == matrix}
+    head = "".join(f"<th>{column}</th>" for column in range(columns))
+    body = []
+    for row in range(rows):
+        made = "".join(_cell(cells[row, column], two_lines=two_lines) for column in range(columns))
+        body.append(f"<tr><th>{row}</th>{made}</tr>")
+    caption = f"<caption>{matrix}</caption>"
+    size = "" if two_lines else " small"
+    return f'<table class="m {matrix}{size}">{caption}<thead><tr><th></th>{head}</tr></thead>{"".join(body)}</table>'
+
+
+def _cell(one: Held, *, two_lines: bool) -> str:
+    lanes = " ".join(f"l{lane}" for lane in one.lanes)
+    title = f"{one.matrix}[{one.row}, {one.column}] · lane {lanes_text(one)} · register {one.register}"
+    register = f"<i>r{one.register}</i>" if two_lines else ""
+    return f'<td class="{lanes} r{one.register}" title="{title}">{one.lanes[0]}{register}</td>'
+
+
+__all__ = ["cores_html"]

@@ -1,0 +1,150 @@
+"""The tensor cores of a GPU, or those that a capture's kernels use, lane by lane: as data, as text, and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.tracefile.wellformed import write_text
+from tinyexplore.target import GPUS, TENSOR_CORES, Layout, TensorCore
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.notebook.session import Explorer
+
+FIELD = {"L": "lane", "r": "register"}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An element of a matrix ("A", "B" or "C"), and who holds it: one lane, or several the same, in one register."""
+
+    matrix: str
+    row: int
+    column: int
+    lanes: tuple[int, ...]
+    register: int
+
+
+@dataclass(frozen=True)
+class TensorCores:
+    """`cores`: in order; `title`: whose they are. In a notebook they show themselves as the page of `to_html`."""
+
+    title: str
+    cores: tuple[TensorCore, ...]
+
+    def __len__(self) -> int:
+        return len(self.cores)
+
+    def __iter__(self) -> Iterator[TensorCore]:
+        return iter(self.cores)
+
+    def __getitem__(self, core: int | str) -> TensorCore:
+        """A core by its place or its name."""
+        if isinstance(core, int):
+            return self.cores[core]
+        for one in self.cores:
+            if one.name == core:
+                return one
+        raise KeyError(f"{core!r}; there are {', '.join(one.name for one in self.cores)}")
+
+    def __str__(self) -> str:
+        return "\n\n".join(core_text(core) for core in self.cores) or f"{self.title}: none"
+
+    def elements(self, core: int | str = 0) -> tuple[Held, ...]:
+        """Every element of A, B and C of a core, row by row."""
+        return elements(self[core])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON: of each core its facts, and its elements as (row, column, lanes, register)."""
+        return {"title": self.title, "cores": [core_dict(core) for core in self.cores]}
+
+    def svg(self, core: int | str = 0) -> str:
+        """One core as a picture: A on the left, B above, C between them, each element with its lane and register."""
+        from tinyexplore.explore.analysis.cores.picture import core_svg  # noqa: PLC0415 (the pictures ask this module)
+
+        return core_svg(self[core])
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One page without script or request: point at an element to see all that its lane holds; written to `path` if
+        one is given."""
+        from tinyexplore.explore.analysis.cores.page import cores_html  # noqa: PLC0415 (the same)
+
+        page = cores_html(self)
+        if path is not None:
+            write_text(path, page)
+        return page
+
+    def _repr_html_(self) -> str:
+        frame = 'style="width:100%;height:46rem;border:1px solid #8886;border-radius:6px" sandbox'
+        return f'<iframe title="tensor cores" srcdoc="{escape(self.to_html())}" {frame}></iframe>'
+
+
+def tensor_cores(of: str | Explorer) -> TensorCores:
+    """The tensor cores of a GPU (`"sm_80"`), the one of a name (`"mma_m16n8k16_f16"`), or those that the kernels of a
+    capture use. ValueError for a name that is neither."""
+    if not isinstance(of, str):
+        used = dict.fromkeys(node.arg.strip("'") for node in of.trace.nodes if node.op == "WMMA")
+        title = of.trace.title or "this capture"
+        return TensorCores(f"Tensor cores that {title} uses", tuple(TENSOR_CORES[name] for name in used))
+    if of in TENSOR_CORES:
+        return TensorCores(f"Tensor core {of}", (TENSOR_CORES[of],))
+    if of in GPUS:
+        return TensorCores(f"Tensor cores of {of}, {GPUS[of].words}", GPUS[of].cores)
+    have = ", ".join(name for name, gpu in GPUS.items() if gpu.cores)
+    raise ValueError(f"tensor_cores({of!r}): no GPU and no core of that name; GPUs with cores are {have}")
+
+
+def elements(core: TensorCore) -> tuple[Held, ...]:
+    """Every element of A, B and C, row by row."""
+    found: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+    for matrix, layout in core.layouts.items():
+        for lane in range(core.lanes):
+            for register in range(layout.registers):
+                found.setdefault((matrix, *layout.place(lane, register)), []).append((lane, register))
+    return tuple(
+        Held(*place, tuple(lane for lane, _ in holders), holders[0][1]) for place, holders in sorted(found.items())
+    )
+
+
+def core_dict(core: TensorCore) -> dict[str, Any]:
+    """A core as plain data."""
+    held: dict[str, list[Any]] = {"A": [], "B": [], "C": []}
+    for one in elements(core):
+        held[one.matrix].append([one.row, one.column, list(one.lanes), one.register])
+    facts = {"name": core.name, "dims": list(core.dims), "lanes": core.lanes, "instruction": core.call}
+    kinds = {"factor": core.factor.name, "accumulator": core.accumulator.name, "source": core.source}
+    return {**facts, **kinds, "elements": held}
+
+
+def core_text(core: TensorCore) -> str:
+    """A core in a few lines: its facts, and where each lane's elements lie."""
+    return "\n".join((core.describe(), f"  {core.call}", *(f"  {line}" for line in formulas(core))))
+
+
+def formulas(core: TensorCore) -> list[str]:
+    """For A, B and C, the row and the column of what a lane holds in a register."""
+    return [
+        f"{matrix}[{coordinate_text(layout.rows, core, layout)}, {coordinate_text(layout.columns, core, layout)}]"
+        for matrix, layout in core.layouts.items()
+    ]
+
+
+def coordinate_text(bits: tuple[str, ...], core: TensorCore, layout: Layout) -> str:
+    """A coordinate as arithmetic: `lane // 4 + register // 2 % 2 * 8`."""
+    sizes, parts, place = {"L": core.lanes, "r": layout.registers}, [], 0
+    while place < len(bits):
+        letter, first = bits[place][0], int(bits[place][1:])
+        width = 1
+        while place + width < len(bits) and bits[place + width] == f"{letter}{first + width}":
+            width += 1
+        part = FIELD[letter] + (f" // {1 << first}" if first else "")
+        part += f" % {1 << width}" if 1 << (first + width) < sizes[letter] else ""
+        parts.append(part + (f" * {1 << place}" if place else ""))
+        place += width
+    return " + ".join(sorted(parts, key=lambda part: part.startswith("register")))
+
+
+__all__ = ["Held", "TensorCores", "core_text", "elements", "formulas", "tensor_cores"]

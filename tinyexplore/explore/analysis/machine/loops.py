@@ -1,0 +1,423 @@
+"""Loops that only the machine limits, in LLVM IR: streams through memory and chains of arithmetic instructions.
+
+llvmlite compiles them for this CPU, or for the TARGET in force. Pointers are aligned to 64 bytes, sizes are whole
+numbers of CHUNKs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tinyexplore.target import chosen
+
+try:
+    import mmap
+except ImportError:  # a Python without it, as in some browsers
+    mmap = None  # type: ignore[assignment]
+
+CHUNK = 4096  # bytes that one turn of a loop handles at least; sizes are rounded to it
+STREAMS = 8  # vectors that one turn of a loop handles
+CHAINS = 12  # independent multiply-adds: more than latency × units, fewer than registers
+
+# name → (does it read, does it write, does it write past the caches)
+_COPIES = {
+    "copy": (True, True, False),
+    "copy_nt": (True, True, True),
+    "fill": (False, True, False),
+    "fill_nt": (False, True, True),
+}
+
+
+def _loop(name: str, arguments: str, body: str, after: str = "") -> str:
+    """`void name(…, i64 size, i64 repeat)`: body over i = 0, step, … below size; all of that `repeat` times."""
+    return f"""
+define void @{name}({arguments}, i64 %size, i64 %step, i64 %repeat) {{
+entry:
+  br label %again
+again:
+  %turn = phi i64 [0, %entry], [%turn1, %done]
+  call void asm sideeffect "", "~{{memory}}"()
+  %some = icmp ugt i64 %size, 0
+  br i1 %some, label %loop, label %done
+loop:
+  %i = phi i64 [0, %again], [%i1, %loop]
+{body}
+  %i1 = add nuw i64 %i, %step
+  %more = icmp ult i64 %i1, %size
+  br i1 %more, label %loop, label %done
+done:
+  %turn1 = add nuw i64 %turn, 1
+  %left = icmp ult i64 %turn1, %repeat
+  br i1 %left, label %again, label %end
+end:
+{after}
+  ret void
+}}
+"""
+
+
+def _copy_ir(name: str, vector: str, width: int, fence: str) -> str:
+    reads, writes, past = _COPIES[name]
+    lines = []
+    hint = ", !nontemporal !0" if past else ""
+    for k in range(STREAMS):
+        lines.append(f"  %o{k} = add nuw i64 %i, {k * width}")
+        value = f"<{', '.join(['i32 7'] * (width // 4))}>"
+        if reads:
+            lines.append(f"  %p{k} = getelementptr i8, ptr %from, i64 %o{k}")
+            lines.append(f"  %v{k} = load {vector}, ptr %p{k}, align {width}")
+            value = f"%v{k}"
+        lines.append(f"  %q{k} = getelementptr i8, ptr %to, i64 %o{k}")
+        lines.append(f"  store {vector} {value}, ptr %q{k}, align {width}{hint}")
+    return _loop(name, "ptr noalias %from, ptr noalias %to", "\n".join(lines), fence if past else "")
+
+
+def _read_ir(vector: str, width: int) -> str:
+    """Every vector is or-ed into one of STREAMS accumulators, kept in memory between repeats only."""
+    head, lines = [], []
+    for k in range(STREAMS):
+        head.append(f"  %o{k} = add nuw i64 %i, {k * width}")
+        head.append(f"  %p{k} = getelementptr i8, ptr %from, i64 %o{k}")
+        head.append(f"  %v{k} = load {vector}, ptr %p{k}, align {width}")
+        lines.append(f"  %a{k} = phi {vector} [zeroinitializer, %again], [%b{k}, %loop]")
+    adds = [f"  %b{k} = or {vector} %a{k}, %v{k}" for k in range(STREAMS)]
+    last = [f"  %c{k} = phi {vector} [zeroinitializer, %again], [%b{k}, %loop]" for k in range(STREAMS)]
+    total = "%c0"
+    sums = []
+    for k in range(1, STREAMS):
+        sums.append(f"  %s{k} = or {vector} {total}, %c{k}")
+        total = f"%s{k}"
+    sums.append(f"  store {vector} {total}, ptr %to, align {width}")
+    text = _loop("read", "ptr noalias %from, ptr noalias %to", "\n".join([*lines, *head, *adds]))
+    return text.replace("done:\n", "done:\n" + "\n".join([*last, *sums]) + "\n")
+
+
+def _triad_ir(name: str, vector: str, width: int, fence: str) -> str:
+    """Two reads and one write of each vector: to = from | second, where `second` lies `size` bytes behind `from`."""
+    lines = []
+    hint = ", !nontemporal !0" if name.endswith("_nt") else ""
+    for k in range(STREAMS):
+        lines.append(f"  %o{k} = add nuw i64 %i, {k * width}")
+        lines.append(f"  %p{k} = getelementptr i8, ptr %from, i64 %o{k}")
+        lines.append(f"  %v{k} = load {vector}, ptr %p{k}, align {width}")
+        lines.append(f"  %r{k} = getelementptr i8, ptr %p{k}, i64 %size")
+        lines.append(f"  %w{k} = load {vector}, ptr %r{k}, align {width}")
+        lines.append(f"  %x{k} = or {vector} %v{k}, %w{k}")
+        lines.append(f"  %q{k} = getelementptr i8, ptr %to, i64 %o{k}")
+        lines.append(f"  store {vector} %x{k}, ptr %q{k}, align {width}{hint}")
+    return _loop(name, "ptr noalias %from, ptr noalias %to", "\n".join(lines), fence if hint else "")
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """An instruction whose rate is measured: `name` of the rate, the vector type of its factors, its accumulator's
+    type, LLVM's intrinsic ("" for a multiplication and an addition), the operations of one instruction, and one
+    `element` of a factor as bytes."""
+
+    name: str
+    factor: str
+    accumulator: str
+    intrinsic: str
+    operations: int
+    element: bytes
+
+    @property
+    def symbol(self) -> str:
+        """The name of the loop."""
+        return self.name.replace(" ", "_")
+
+
+def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[Arithmetic]:
+    """The instructions that kernels for this target consist of."""
+    found = []
+    for name, kind, suffix, size, element in (
+        ("float32", "float", "f32", 4, struct.pack("<f", 0.999)),
+        ("float64", "double", "f64", 8, struct.pack("<d", 0.999)),
+    ):
+        lanes = vector_bytes // size
+        vector = f"<{lanes} x {kind}>"
+        is_fused = not is_x86 or "fma" in has
+        found.append(
+            Arithmetic(name, vector, vector, f"llvm.fma.v{lanes}{suffix}" if is_fused else "", 2 * lanes, element)
+        )
+    if "avx512bf16" in has:
+        intrinsic = "llvm.x86.avx512bf16.dpbf16ps.512"
+        one = struct.pack("<f", 1.0)[2:]
+        found.append(Arithmetic("bfloat16 dot", "<32 x bfloat>", "<16 x float>", intrinsic, 64, one))
+    if "avx512vnni" in has:
+        found.append(Arithmetic("int8 dot", "<64 x i8>", "<16 x i32>", "llvm.x86.avx512.vpdpbusd.512", 128, b"\x01"))
+    return found
+
+
+def _arithmetic_ir(one: Arithmetic) -> str:
+    """`void NAME(ptr at, i64 turns)`: CHAINS chains of `turns` instructions. `at` holds the factor, then results."""
+    vector, kind = one.accumulator, one.factor
+    is_dot = kind != vector
+    phis, steps, ends = [], [], []
+    for k in range(CHAINS):
+        phis.append(f"  %a{k} = phi {vector} [%start, %entry], [%b{k}, %loop]")
+        if is_dot:
+            called = f"{vector} %a{k}, {kind} %x, {kind} %x"
+            steps.append(f"  %b{k} = call {vector} @{one.intrinsic}({called})")
+        elif one.intrinsic:
+            called = f"{vector} %a{k}, {vector} %x, {vector} %x"
+            steps.append(f"  %b{k} = call {vector} @{one.intrinsic}({called})")
+        else:
+            steps.append(f"  %m{k} = fmul {vector} %a{k}, %x\n  %b{k} = fadd {vector} %m{k}, %x")
+        ends.append(f"  %p{k} = getelementptr i8, ptr %at, i64 {(k + 1) * 64}")
+        ends.append(f"  store {vector} %b{k}, ptr %p{k}, align 16")
+    head, body, tail = ("\n".join(lines) for lines in (phis, steps, ends))
+    start = f"  %start = load {vector}, ptr %at, align 16"
+    if is_dot:  # the accumulator begins with what lies behind the factor: zeros
+        start = f"  %at1 = getelementptr i8, ptr %at, i64 64\n  %start = load {vector}, ptr %at1, align 16"
+    arguments = f"{vector}, {kind}, {kind}"
+    declared = f"declare {vector} @{one.intrinsic}({arguments})" if one.intrinsic else ""
+    return f"""
+{declared}
+define void @{one.symbol}(ptr %at, i64 %turns) {{
+entry:
+  %x = load {kind}, ptr %at, align 16
+{start}
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %loop]
+{head}
+{body}
+  %i1 = add nuw i64 %i, 1
+  %more = icmp ult i64 %i1, %turns
+  br i1 %more, label %loop, label %end
+end:
+{tail}
+  ret void
+}}
+"""
+
+
+CLOCK_STEPS = 32  # dependent instructions of one turn
+
+
+def _clock_ir(is_x86: bool) -> tuple[str, int]:
+    """`void clock(ptr at, i64 turns)`: a chain in which each instruction waits for the one before; and the cycles of
+    one turn. A 64-bit multiplication takes 3 cycles on x86 CPUs, an addition or exclusive or 1 cycle on all CPUs."""
+    lines = []
+    for k in range(CLOCK_STEPS):
+        if is_x86:  # squares: a product by the same factor again and again is reassociated
+            lines.append(f"  %v{k + 1} = mul i64 %v{k}, %v{k}")
+        else:
+            lines.append(f"  %v{k + 1} = {('add', 'xor')[k % 2]} i64 %v{k}, %y")
+    body = "\n".join(lines)
+    text = f"""
+define void @clock(ptr %at, i64 %turns) {{
+entry:
+  %x = load i64, ptr %at, align 8
+  %at1 = getelementptr i8, ptr %at, i64 8
+  %y = load i64, ptr %at1, align 8
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %loop]
+  %v0 = phi i64 [%x, %entry], [%v{CLOCK_STEPS}, %loop]
+{body}
+  %i1 = add nuw i64 %i, 1
+  %more = icmp ult i64 %i1, %turns
+  br i1 %more, label %loop, label %end
+end:
+  store i64 %v{CLOCK_STEPS}, ptr %at, align 8
+  ret void
+}}
+"""
+    return text, CLOCK_STEPS * (3 if is_x86 else 1)
+
+
+class Memory:
+    """Zeroed memory on huge pages where there are any (`huge=False`: on the usual ones), aligned to a huge page."""
+
+    HUGE = 2 << 20
+
+    def __init__(self, nbytes: int, *, huge: bool = True) -> None:
+        self.nbytes = -(-max(nbytes, 1) // CHUNK) * CHUNK
+        self._map = _private_map(self.nbytes + self.HUGE)
+        advice = "MADV_HUGEPAGE" if huge else "MADV_NOHUGEPAGE"
+        if not isinstance(self._map, bytearray) and hasattr(mmap, advice):
+            try:
+                self._map.madvise(getattr(mmap, advice))
+            except OSError:
+                pass  # a kernel without them: the usual pages then
+        self._first = ctypes.c_char.from_buffer(self._map)
+        start = ctypes.addressof(self._first)
+        self.address = -(-start // self.HUGE) * self.HUGE
+
+    def close(self) -> None:
+        """Gives the memory back."""
+        del self._first
+        if not isinstance(self._map, bytearray):
+            self._map.close()
+
+
+def _meet_ir(pause: str) -> str:
+    """`void meet(ptr counter, i64 count)`: adds one to the counter and spins until it has reached `count`."""
+    return f"""
+define void @meet(ptr %counter, i64 %count) {{
+entry:
+  %mine = atomicrmw add ptr %counter, i64 1 seq_cst
+  br label %wait
+wait:
+{pause}
+  %now = load atomic i64, ptr %counter acquire, align 8
+  %here = icmp uge i64 %now, %count
+  br i1 %here, label %end, label %wait
+end:
+  ret void
+}}
+"""
+
+
+def _private_map(nbytes: int) -> mmap.mmap | bytearray:
+    """Memory of this process alone: shared memory, Python's default, gets no huge pages."""
+    if mmap is None:
+        return bytearray(nbytes)
+    if hasattr(mmap, "MAP_PRIVATE"):
+        return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return mmap.mmap(-1, nbytes)
+
+
+class Loops:
+    """The loops, compiled for the TARGET in force. `vector_bytes`: the width of its vectors."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()
+        choice = chosen()
+        features = llvm.get_host_cpu_features()
+        if choice.is_native:
+            self.cpu, flags = llvm.get_host_cpu_name(), features.flatten()
+            has = {name for name, there in features.items() if there}
+        else:
+            self.cpu, flags, has = choice.cpu, "", set(choice.features)
+        self.vector_bytes = 64 if "avx512f" in has else 32 if "avx" in has else 16
+        self.lanes = self.vector_bytes // 4
+        target = llvm.Target.from_default_triple()
+        machine = target.create_target_machine(cpu=self.cpu, features=flags, opt=3, codemodel="jitdefault")
+        is_x86 = "x86_64" in machine.triple
+        vector = f"<{self.lanes} x i32>"
+        fence = "  call void @llvm.x86.sse.sfence()" if is_x86 else "  fence seq_cst"
+        pause = "  call void @llvm.x86.sse2.pause()" if is_x86 else ""
+        declared = ("llvm.x86.sse.sfence", "llvm.x86.sse2.pause") if is_x86 else ()
+        parts = [f"declare void @{name}()" for name in declared]
+        parts.append(_meet_ir(pause))
+        parts.extend(_copy_ir(name, vector, self.vector_bytes, fence) for name in _COPIES)
+        parts.extend(_triad_ir(name, vector, self.vector_bytes, fence) for name in ("triad", "triad_nt"))
+        self.arithmetic = {one.name: one for one in arithmetic_of(self.vector_bytes, has, is_x86)}
+        parts.extend(_arithmetic_ir(one) for one in self.arithmetic.values())
+        clock, self.clock_cycles = _clock_ir(is_x86)
+        parts.extend([clock, _read_ir(vector, self.vector_bytes), "!0 = !{i32 1}"])
+        module = llvm.parse_assembly("\n".join(parts))
+        module.verify()
+        self._engine = llvm.create_mcjit_compiler(module, machine)
+        self._engine.finalize_object()
+        self.step = STREAMS * self.vector_bytes
+        self._functions: dict[str, Callable[..., None]] = {}
+        for name in (*_COPIES, "triad", "triad_nt", "read"):
+            kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 3)
+            self._functions[name] = kind(self._engine.get_function_address(name))
+        for name in ("meet", "clock", *(one.symbol for one in self.arithmetic.values())):
+            kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+            self._functions[name] = kind(self._engine.get_function_address(name))
+
+    def stream(self, name: str, source: int, to: int, nbytes: int, repeat: int = 1) -> None:
+        """`name` ("read", "copy", "copy_nt", "fill", "fill_nt") over `nbytes`, a whole number of CHUNKs; "triad" and
+        "triad_nt" read twice `nbytes`."""
+        self._functions[name](source, to, nbytes, self.step, repeat)
+
+    def meet(self, counter: int, count: int) -> None:
+        """Waits, spinning, until as many have come as `count` says."""
+        self._functions["meet"](counter, count)
+
+    def compute(self, name: str, at: int, turns: int) -> int:
+        """The chains of `self.arithmetic[name]` on registers; how many operations that was. `at`: `factors`."""
+        one = self.arithmetic[name]
+        self._functions[one.symbol](at, turns)
+        return turns * CHAINS * one.operations
+
+    def fma(self, at: int, turns: int) -> int:
+        """`compute` of float32 multiply-adds."""
+        return self.compute("float32", at, turns)
+
+    def factors(self, name: str) -> Memory:
+        """Memory for `compute`: the factor in its first bytes."""
+        area = Memory(CHUNK, huge=False)
+        element = self.arithmetic[name].element
+        ctypes.memmove(area.address, element * (64 // len(element)), 64)
+        return area
+
+    def clock(self, at: int, turns: int) -> int:
+        """A chain of dependent instructions; how many cycles that is. `at`: 16 bytes, odd integers."""
+        self._functions["clock"](at, turns)
+        return turns * self.clock_cycles
+
+
+@contextmanager
+def pinned(number: int) -> Iterator[None]:
+    """Inside the block this thread stays on the core of that number among those that it may use, where the system can
+    do that: two threads of a probe that shared a core would halve its rate."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    cores = sorted(allowed)
+    os.sched_setaffinity(0, {cores[number % len(cores)]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+class Team:
+    """Threads that do a piece of work together, again and again, meeting before each time."""
+
+    def __init__(self, loops: Loops, threads: int) -> None:
+        self.loops = loops
+        self.threads = threads
+
+    def seconds(self, work: Callable[[int], Any], times: int) -> list[float]:
+        """`work(number)` on every thread at once, `times` times: each from the first start to the last end."""
+        counter = ctypes.c_int64(0)
+        place = ctypes.addressof(counter)
+        spans: list[list[tuple[float, float]]] = [[] for _ in range(self.threads)]
+
+        def run(number: int) -> None:
+            with pinned(number):
+                for turn in range(1, times + 1):
+                    self.loops.meet(place, turn * self.threads)
+                    start = time.perf_counter()
+                    work(number)
+                    spans[number].append((start, time.perf_counter()))
+
+        others = [threading.Thread(target=run, args=(number,)) for number in range(1, self.threads)]
+        for member in others:
+            member.start()
+        run(0)
+        for member in others:
+            member.join()
+        return [max(end for _, end in turn) - min(start for start, _ in turn) for turn in zip(*spans)]
+
+    def best_seconds(self, work: Callable[[int], Any], times: int) -> float:
+        """The shortest of `seconds`."""
+        return min(self.seconds(work, times))
+
+
+def shares(nbytes: int, parts: int) -> Sequence[tuple[int, int]]:
+    """(offset, size) of `parts` nearly equal pieces of `nbytes`, in whole CHUNKs, the last rounded up."""
+    chunks = -(-nbytes // CHUNK)
+    edges = [chunks * part // parts * CHUNK for part in range(parts + 1)]
+    return [(low, high - low) for low, high in zip(edges, edges[1:])]

@@ -1,0 +1,191 @@
+"""Measures the ceilings of this machine: arithmetic by type, bandwidth by working set, the clock, a kernel's launch.
+
+Each rate is the best of a few samples; threads are pinned to cores; the number of repetitions in one sample comes from
+the fastest of three trials, because the first includes starting the threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Callable, Iterable
+
+from tinyexplore.explore.analysis.machine.loops import CHUNK, Loops, Memory, Team
+from tinyexplore.explore.tracefile.model import Ceiling
+
+SAMPLE_S = 0.0004  # of one sample: long beside starting it, short beside what disturbs it
+SAMPLES = 9
+SCALES = 1.4  # times the rate of one thread that several reach at least, each with a core of its own
+UNSTEADY = 0.1  # spread from which on a rate is measured again
+TRIALS = 3
+MOST_BYTES = 256 << 20  # of the largest working set
+LARGE = 32 << 20  # from here on fewer samples, one pass each, and stores that go past the caches as well
+ACCESSES = {"read": (1, 0), "triad": (2, 1), "copy": (1, 1), "write": (0, 1)}  # bytes read and written, in proportion
+_LOOPS = {"read": "read", "triad": "triad", "copy": "copy", "write": "fill"}
+
+
+class Prober:
+    """The probes of one machine and TARGET. The memory is allocated once; its pages are touched once."""
+
+    def __init__(self, threads: int, l1_bytes: int, l2_bytes: int) -> None:
+        self.loops = Loops()
+        self.threads = max(1, min(threads, _cores()))
+        self.l1_bytes, self.l2_bytes = l1_bytes, l2_bytes
+        self.most = min(MOST_BYTES, _physical_bytes() // 8)
+        self._memory: Memory | None = None
+
+    def all(self, budget_s: float = 2.0) -> tuple[Ceiling, ...]:
+        """Every ceiling, the unsteady ones more than once. After `budget_s` the working sets that are left for one
+        thread are not measured."""
+        began = time.perf_counter()
+        counts = sorted({1, self.threads}, reverse=True)
+        found = [self.clock()]
+        found += [self.compute(name, threads) for threads in counts for name in self.loops.arithmetic]
+        for threads in counts:
+            for nbytes in self.working_sets(threads):
+                if threads != counts[0] and time.perf_counter() - began > budget_s:
+                    break
+                found += self.streams(nbytes, threads)
+        waiting = disturbed(found)
+        waiting += sorted((one for one in found if one.spread > UNSTEADY), key=lambda one: -one.spread)
+        while waiting and time.perf_counter() - began < budget_s:
+            found = better(found, self.again(waiting.pop(0)))
+        return tuple(found)
+
+    def again(self, known: Ceiling) -> list[Ceiling]:
+        """The same rate once more."""
+        if known.kind == "clock":
+            return [self.clock()]
+        if known.kind == "arithmetic":
+            return [self.compute(known.what, known.threads)]
+        return self.streams(known.holds, known.threads, [known.what])
+
+    def working_sets(self, threads: int) -> list[int]:
+        """Bytes in all, for the L1 and L2 of each thread and past them."""
+        near = [self.l1_bytes * 2 // 3, self.l2_bytes // 4, self.l2_bytes * 3 // 4]
+        far = [1 << 20 << power for power in (3, 4, 5, 6)] if threads == self.threads else [1 << 24]
+        found = [each // CHUNK * CHUNK * threads for each in near]
+        found += [nbytes for nbytes in far if nbytes > found[-1]] + [MOST_BYTES]
+        return [nbytes for nbytes in dict.fromkeys(found) if CHUNK * threads <= nbytes <= self.most]
+
+    def clock(self) -> Ceiling:
+        """The clock of a core, in GHz."""
+        area = Memory(CHUNK, huge=False)
+        (ctypes.c_int64 * 2).from_address(area.address)[:] = [3, 5]
+        rates = self._rates(1, lambda _, turns: self.loops.clock(area.address, turns), 64)
+        return ceiling("clock", "clock", "", 1, 0, rates)
+
+    def compute(self, name: str, threads: int) -> Ceiling:
+        """10⁹ operations a second of one type."""
+        areas = [self.loops.factors(name) for _ in range(threads)]
+        rates = self._rates(threads, lambda n, turns: self.loops.compute(name, areas[n].address, turns), 64)
+        return ceiling(f"{name} arithmetic", "arithmetic", name, threads, 0, rates)
+
+    def streams(self, nbytes: int, threads: int, accesses: Iterable[str] = tuple(ACCESSES)) -> list[Ceiling]:
+        """10⁹ bytes a second through a working set of `nbytes`, by what is done with each byte."""
+        found = []
+        for access in accesses:
+            ways = (False,) if nbytes < LARGE or access == "read" else (True,) if nbytes >= 2 * LARGE else (False, True)
+            rates = max((self._stream(access, nbytes, threads, past) for past in ways), key=max)
+            found.append(ceiling(f"{access} {self.level(nbytes, threads)}", "memory", access, threads, nbytes, rates))
+        return found
+
+    def level(self, nbytes: int, threads: int) -> str:
+        """The memory that so many bytes fit into, by the target's caches: "L1", "L2", "64 MB"."""
+        each = nbytes // threads
+        if each <= self.l1_bytes:
+            return "L1"
+        return "L2" if each <= self.l2_bytes else f"{nbytes / 1e6:,.0f} MB"
+
+    def _stream(self, access: str, nbytes: int, threads: int, past_caches: bool) -> list[float]:
+        reads, writes = ACCESSES[access]
+        each = nbytes // threads // (reads + writes) // CHUNK * CHUNK or CHUNK
+        memory = self._arena(max(nbytes, each * threads * (reads + writes)))
+        name = _LOOPS[access] + ("_nt" if past_caches else "")
+        share = each * (reads + writes)
+
+        def work(number: int, turns: int) -> int:
+            source = memory + number * share
+            # the accumulators of a read go to a line behind all
+            to = memory + threads * share + number * CHUNK if not writes else source + reads * each
+            self.loops.stream(name, source, to, each, turns)
+            return share * turns
+
+        is_large = nbytes >= 2 * LARGE
+        return self._rates(threads, work, 1, trials=1 if is_large else TRIALS, samples=3 if is_large else SAMPLES)
+
+    def _arena(self, nbytes: int) -> int:
+        wanted = max(nbytes, self.most) + self.threads * CHUNK
+        if self._memory is None or self._memory.nbytes < wanted:
+            self._memory = Memory(wanted)
+            self.loops.stream("fill", 0, self._memory.address, self._memory.nbytes)
+        return self._memory.address
+
+    def _rates(
+        self,
+        threads: int,
+        work: Callable[[int, int], int],
+        turns: int,
+        *,
+        trials: int = TRIALS,
+        samples: int = SAMPLES,
+    ) -> list[float]:
+        """10⁹ units a second of each sample. `work(thread, turns)` gives how many units it did."""
+        team = Team(self.loops, threads)
+        done = [0] * threads
+
+        def run(number: int) -> None:
+            done[number] = work(number, turns)
+
+        while True:
+            fastest_s = team.best_seconds(run, trials)
+            if fastest_s >= SAMPLE_S / 8 or turns >= 1 << 24:
+                break
+            turns *= 8
+        turns = max(1, round(turns * SAMPLE_S / fastest_s))
+        seconds = team.seconds(run, samples)
+        return [sum(done) / each / 1e9 for each in seconds]
+
+
+def ceiling(name: str, kind: str, what: str, threads: int, nbytes: int, samples: Iterable[float]) -> Ceiling:
+    """The best of `samples`."""
+    found = sorted(samples)
+    return Ceiling(name, kind, round(found[-1], 4), nbytes, what, threads, tuple([round(one, 4) for one in found]))
+
+
+def disturbed(rows: Iterable[Ceiling]) -> list[Ceiling]:
+    """Rates of several threads in their own caches or registers that are hardly more than that of one thread: another
+    process had a core during all samples."""
+    rows = list(rows)
+    single = {(one.kind, one.what, one.holds): one.rate for one in rows if one.threads == 1}
+    found = []
+    for one in rows:
+        alone = single.get((one.kind, one.what, one.holds // max(one.threads, 1)))
+        if one.threads > 1 and alone is not None and one.rate < SCALES * alone:
+            found.append(one)
+    return found
+
+
+def better(known: Iterable[Ceiling], again: Iterable[Ceiling]) -> list[Ceiling]:
+    """`known` with what was measured again: the better rate of each, and what is new behind them."""
+    rows = {(one.kind, one.what, one.threads, one.holds): one for one in known}
+    for one in again:
+        key = (one.kind, one.what, one.threads, one.holds)
+        if key not in rows or one.rate > rows[key].rate:
+            rows[key] = one
+    return list(rows.values())
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _physical_bytes() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return 8 * MOST_BYTES
+
+
+__all__ = ["ACCESSES", "Prober", "better", "ceiling", "disturbed"]

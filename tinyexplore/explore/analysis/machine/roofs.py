@@ -1,0 +1,69 @@
+"""What the ceilings of a machine leave each kernel of a trace: its roof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from tinyexplore.explore.analysis.machine.table import Ceilings
+from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Roof, Trace
+
+MOST_AGAIN = 40  # probes for one trace, of some milliseconds each
+BEATS = 1.1  # a kernel this much faster than its roof shows that the probe was disturbed: it is repeated
+
+Improve = Callable[[Ceilings, list[Ceiling]], Ceilings]
+
+
+def with_ceilings(trace: Trace, known: Ceilings, improve: Improve | None = None) -> Trace:
+    """`trace` with `known` and with a roof for each kernel. `improve` repeats the probes of a ceiling that a kernel
+    beats by more than 10 %, at that kernel's own working set."""
+    if improve is not None and (wanted := beaten(trace, known)):
+        known = improve(known, wanted)
+    found = (roof_of(kernel, known) for kernel in trace.kernels)
+    return replace(trace, ceilings=known.rows, roofs=tuple(roof for roof in found if roof is not None))
+
+
+def roof_of(kernel: KernelInfo, known: Ceilings) -> Roof | None:
+    """The fastest arithmetic among its types, and the bandwidth of its working set and its share of writes."""
+    if not kernel.bytes_moved:
+        return None
+    peaks = [peak for what in kernel.arithmetic or ("float32",) if (peak := known.peak(what))]
+    peak = max(peaks, key=lambda one: one.rate, default=None)
+    memory = known.bandwidth(kernel.bytes_moved, kernel.bytes_written / kernel.bytes_moved)
+    if peak is None and memory is None:
+        return None
+    return Roof(
+        kernel=kernel.id,
+        gflops=peak.rate if peak else 0.0,
+        gb_per_s=memory.rate if memory else 0.0,
+        arithmetic=peak.name if peak else "",
+        memory=memory.name if memory else "",
+        spread=max((one.spread for one in (peak, memory) if one is not None), default=0.0),
+    )
+
+
+def beaten(trace: Trace, known: Ceilings) -> list[Ceiling]:
+    """The ceilings to measure again: those that a sampled kernel passes."""
+    medians = {run.kernel: run.median_us for run in trace.runs if run.warm and run.median_us}
+    wanted: dict[tuple[str, str, int, int], Ceiling] = {}
+    for kernel in trace.kernels:
+        roof, median_us = roof_of(kernel, known), medians.get(kernel.id)
+        if roof is None or median_us is None:
+            continue
+        if roof.gflops and kernel.flops / median_us / 1e3 > BEATS * roof.gflops:
+            _add(wanted, (one for one in known.rows if one.kind == "arithmetic" and one.name == roof.arithmetic))
+        if roof.gb_per_s and kernel.bytes_moved / median_us / 1e3 > BEATS * roof.gb_per_s:
+            rows = [one for one in known.rows if one.kind == "memory"]
+            most = max(one.threads for one in rows)
+            accesses = dict.fromkeys(one.what for one in rows)
+            mine = (replace(rows[0], what=what, threads=most, holds=kernel.bytes_moved) for what in accesses)
+            _add(wanted, mine)
+    return list(wanted.values())[:MOST_AGAIN]
+
+
+def _add(wanted: dict[tuple[str, str, int, int], Ceiling], rows: Iterable[Ceiling]) -> None:
+    for one in rows:
+        wanted[one.kind, one.what, one.threads, one.holds] = one
+
+
+__all__ = ["BEATS", "beaten", "roof_of", "with_ceilings"]

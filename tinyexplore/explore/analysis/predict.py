@@ -1,0 +1,139 @@
+"""Questions about a trace, to be answered before one looks: the trace has the answer, and where one sees it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tinyexplore.explore.tracefile.figures import duration_text
+from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.wellformed import well_formed
+
+_MOST_CHOICES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A place of a trace with a note on it; with `choices` a question, of which `answer` is the index of the right one.
+
+    `link`: where it is; `reveal`: what the trace says; `after`: a link to where one sees that.
+    """
+
+    text: str
+    link: str = ""
+    choices: tuple[str, ...] = ()
+    answer: int | None = None
+    reveal: str = ""
+    after: str = ""
+
+    def grade(self, guess: int | str) -> bool:
+        """Whether a choice, given by its index or its words, is right."""
+        if not self.choices:
+            raise ValueError("this stop is a note: it asks nothing")
+        if isinstance(guess, str):
+            if guess not in self.choices:
+                raise ValueError(f"{guess!r} is none of the choices: {', '.join(self.choices)}")
+            guess = self.choices.index(guess)
+        return guess == self.answer
+
+    def as_data(self) -> dict[str, Any]:
+        """For the front end."""
+        told = {**asdict(self), "choices": [well_formed(choice) for choice in self.choices]}
+        return {name: well_formed(value) if isinstance(value, str) else value for name, value in told.items()}
+
+
+def how_many_kernels(trace: Trace) -> Stop:
+    """How many kernels (compiled loop nests) were made."""
+    count = len(trace.kernels)
+    computing = [node for node in trace.nodes if node.kind == "lazybuffer" and node.group in ("alu", "reduce")]
+    wrong = [number for number in (len(computing), count + 1, count - 1, count + 2, 1) if number > 0]
+    numbers = sorted({count, *list(dict.fromkeys(number for number in wrong if number != count))[: _MOST_CHOICES - 1]})
+    operations = "one operation that computes" if len(computing) == 1 else f"{len(computing)} operations that compute"
+    reveal = f"It is {count}, for {operations}{_shares(trace)}."
+    choices = tuple(str(number) for number in numbers)
+    text = "How many kernels (compiled loop nests) does this need?"
+    return Stop(text, "#story=python", choices, numbers.index(count), reveal, "#story=kernels")
+
+
+def _shares(trace: Trace) -> str:
+    """ ": matmul in kernel 0, add and softmax in kernel 1", of a few kernels; a call stands where it is first."""
+    if not 1 < len(trace.kernels) <= _MOST_CHOICES:
+        return ""
+    told: set[str] = set()
+    shares = []
+    for kernel in trace.kernels:
+        if fresh := [call.strip("_") for call in kernel.calls if call not in told]:
+            told.update(kernel.calls)
+            shares.append(f"{', '.join(fresh)} in kernel {kernel.id}")
+    return f": {'; '.join(shares)}" if shares else ""
+
+
+def which_rule_next(trace: Trace, stage: int, step: int = 0) -> Stop:
+    """Which rule fires next, once `step` steps of a stage are done."""
+    steps = trace.stages[stage].steps
+    at = next((k for k in range(step, len(steps)) if steps[k].rule is not None), None)
+    if at is None:
+        name = trace.stages[stage].name
+        raise ValueError(f"no rule fires in stage {stage} ({name}) after step {step}; it has {len(steps)} steps")
+    rule = trace.rules[steps[at].rule or 0]
+    fired = Counter(one.rule for other in trace.stages for one in other.steps if one.rule is not None)
+    others = [trace.rules[other].name for other, _ in fired.most_common() if trace.rules[other].name != rule.name]
+    names = sorted({rule.name, *list(dict.fromkeys(others))[: _MOST_CHOICES - 1]})
+    node = trace.nodes[steps[at].before]
+    text = f"In “{trace.stages[stage].name}”, which rule fires next, on {f'{node.label} {node.detail}'.strip()}?"
+    reveal = f"It is {rule.name}: {rule.law}." if rule.law else f"It is {rule.name}."
+    here, after = (f"#stage={stage}&step={k}&graph=uops&place=passes&panel=rewrites" for k in (at, at + 1))
+    return Stop(text, here, tuple(names), names.index(rule.name), reveal, after)
+
+
+def which_is_slowest(trace: Trace) -> Stop:
+    """Which kernel of the trace takes longest."""
+    runs = sorted(trace.runs, key=lambda run: -run.median_us)
+    if len(runs) < 2:
+        raise ValueError(f"which kernel is slowest: {len(runs)} of this trace ran; two or more are needed")
+    asked = sorted(run.kernel for run in runs[:_MOST_CHOICES])
+    slowest = runs[0]
+    choices = tuple(f"kernel {kernel}: {trace.kernels[kernel].name}" for kernel in asked)
+    times = "; ".join(f"kernel {run.kernel} {duration_text(run.median_us)}" for run in runs[:_MOST_CHOICES])
+    text = "Which kernel takes longest?"
+    return Stop(text, "#story=kernels", choices, asked.index(slowest.kernel), f"{times}.", "#story=time")
+
+
+def which_is_faster(trace: Trace, other: Trace) -> Stop:
+    """Which of two captures runs faster; where their spreads overlap, neither."""
+    times = [one.runs for one in (trace, other)]
+    if not all(times):
+        raise ValueError("which is faster: a trace without timed kernels was given")
+    totals = [sum(run.median_us for run in runs) for runs in times]
+    lows = [sum(run.low_us for run in runs) for runs in times]
+    highs = [sum(run.high_us for run in runs) for runs in times]
+    overlap = max(lows) <= min(highs)
+    names = [one.title or f"capture {k}" for k, one in enumerate((trace, other))]
+    if names[0] == names[1]:
+        names = [f"the first ({names[0]})", f"the second ({names[1]})"]
+    choices = (*names, "no difference beyond the noise")
+    answer = 2 if overlap else totals.index(min(totals))
+    told = "; ".join(f"{name} {duration_text(total)}" for name, total in zip(names, totals, strict=True))
+    verdict = " The spreads overlap." if overlap else f" That is {max(totals) / min(totals):.1f} times as fast."
+    return Stop("Which is faster?", "#story=loops", choices, answer, f"{told}.{verdict}", "#story=time")
+
+
+QUESTIONS = {
+    "kernels": how_many_kernels,
+    "next rule": which_rule_next,
+    "slowest": which_is_slowest,
+    "faster": which_is_faster,
+}
+
+
+def question(trace: Trace, about: str, *args: Any, **options: Any) -> Stop:
+    """A question: "kernels" (how many?), "next rule" (stage=, step=), "slowest" (kernel), "faster" (and a trace)."""
+    if about not in QUESTIONS:
+        raise ValueError(f"no question about {about!r}; there are: {', '.join(QUESTIONS)}")
+    ask: Any = QUESTIONS[about]
+    found: Stop = ask(trace, *args, **options)
+    return found
+
+
+__all__ = ["QUESTIONS", "Stop", "question"]

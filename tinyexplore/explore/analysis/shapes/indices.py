@@ -1,0 +1,95 @@
+"""The index expression of a ShapeTracker: where in memory element (i0, i1, …) lies, and when there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.explore.analysis.shapes.moves import axes_of, printer_of
+from tinyexplore.shape import ShapeTracker, View
+from tinyexplore.trace import Recorder, recording
+from tinyexplore.uop import Ops, UOp, index_const
+from tinyexplore.uop.algebra import SIMPLIFY
+from tinyexplore.uop.rewrite import graph_rewrite
+
+
+@dataclass(frozen=True, slots=True)
+class IndexText:
+    """`place` is where an element lies; `valid` when there is one, "" where always."""
+
+    place: str
+    valid: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}  if {self.valid}" if self.valid else self.place
+
+
+def index_uops(tracker: ShapeTracker) -> tuple[tuple[UOp, ...], UOp, UOp | None]:
+    """The counters of the axes, the place as the views say it, and the condition (None: always), nothing simplified."""
+    axes = axes_of(tracker.shape)
+    coords: tuple[UOp, ...] = axes
+    place: UOp = index_const(0)
+    conditions: list[UOp] = []
+    for number, view in enumerate(reversed(tracker.views)):
+        if number:
+            coords = _coordinates(place, view.shape)
+        place = _place(view, coords)
+        conditions += _conditions(view, coords)
+    valid = reduce(lambda a, b: a.alu(Ops.AND, b), conditions) if conditions else None
+    return axes, place, valid
+
+
+def index_texts(tracker: ShapeTracker) -> tuple[IndexText, IndexText]:
+    """The index expression as the views say it, and what the rules of the compiler make of it."""
+    axes, place, valid = index_uops(tracker)
+    with recording(Recorder()):  # nobody else is to hear of it
+        after = graph_rewrite(place, SIMPLIFY)
+        valid_after = None if valid is None else graph_rewrite(valid, SIMPLIFY)
+    printer = printer_of(axes)
+
+    def told(place: UOp, valid: UOp | None) -> IndexText:
+        always = valid is None or (valid.op is Ops.CONST and bool(valid.arg))
+        return IndexText(printer.text(place), "" if always or valid is None else printer.text(valid))
+
+    return told(place, valid), told(after, valid_after)
+
+
+def _place(view: View, coords: tuple[UOp, ...]) -> UOp:
+    """offset + Σ i * stride, without the terms that are nothing."""
+    terms = [
+        coord if stride == 1 else coord.alu(Ops.MUL, index_const(stride))
+        for coord, stride in zip(coords, view.strides)
+        if stride
+    ]
+    if view.offset or not terms:
+        terms.append(index_const(view.offset))
+    return reduce(lambda a, b: a.alu(Ops.ADD, b), terms)
+
+
+def _conditions(view: View, coords: tuple[UOp, ...]) -> list[UOp]:
+    found: list[UOp] = []
+    for coord, size, (start, stop) in zip(coords, view.shape, view.mask or ()):
+        if start >= stop:
+            return [UOp.const(dtypes.bool, False)]
+        if start > 0:
+            found.append(index_const(start - 1).alu(Ops.CMPLT, coord))
+        if stop < size:
+            found.append(coord.alu(Ops.CMPLT, index_const(stop)))
+    return found
+
+
+def _coordinates(place: UOp, shape: tuple[int, ...]) -> tuple[UOp, ...]:
+    """Of a row-major position in `shape`."""
+    coords = []
+    below = 1
+    for axis in reversed(range(len(shape))):
+        coord = place if below == 1 else place.alu(Ops.IDIV, index_const(below))
+        if axis:
+            coord = coord.alu(Ops.MOD, index_const(shape[axis]))
+        coords.append(coord)
+        below *= shape[axis]
+    return tuple(reversed(coords))
+
+
+__all__ = ["IndexText", "index_texts", "index_uops"]

@@ -1,0 +1,139 @@
+"""The shape view of a node of a trace: the movements between it and the memory that it shows."""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tinyexplore.explore.analysis.shapes.cells import reach_of
+from tinyexplore.explore.analysis.shapes.moves import LAWS, Step, moved
+from tinyexplore.explore.analysis.shapes.view import MOST_OTHERS, Other, ShapeView
+from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.query import related
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.shape import ShapeTracker
+
+MOST_NODES = 200  # whose shapes a page keeps
+Views = Sequence[tuple[Node, Sequence[Node]]]
+_VALUE = re.compile(r"[A-Za-z_]\w*=(-?\d+)")  # of a Variable: "v=3"
+
+
+class NoShape(ValueError):
+    """A node that shows no memory: says what can be looked at."""
+
+
+def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | None = None) -> ShapeView:
+    """What a node shows of memory, movement by movement; of a UOp, of what it came from. None: the first movement.
+
+    `views`: those of the trace, for a caller that asks about many nodes."""
+    number = _first(trace) if node is None else node.id if isinstance(node, Node) else node
+    if not 0 <= number < len(trace.nodes):
+        raise NoShape(f"no node {number}; this trace has nodes 0 … {len(trace.nodes) - 1}")
+    chosen = _lazybuffer(trace, trace.nodes[number])
+    chain = _chain(trace, chosen)
+    steps = _steps(chain)
+    base = chain[0]
+    others = tuple(_others(_views(trace) if views is None else views, base, {node.id for node in chain}))
+    size = max(reach_of(one.tracker) for one in (*steps, *(Step("VIEW", None, other.tracker) for other in others)))
+    return ShapeView(steps, size, base.name or f"{base.label.lower()} {base.id}", (), others)
+
+
+def shape_data(
+    trace: Trace, node: int | None = None, moves: Iterable[Sequence[str]] = (), views: Views | None = None
+) -> dict[str, Any]:
+    """The shape of a node after further movements ("permute", "1, 0"), as plain data."""
+    view = shape_of_node(trace, node, views)
+    for op, arg in moves:
+        view = view.moved(op, arg)
+    return {**view.as_data(), "node": max(step.node for step in view.steps if step.node is not None)}
+
+
+def shapes_data(trace: Trace) -> dict[str, dict[str, Any]]:
+    """The shapes of the first movements of a trace, for a page that can ask nobody."""
+    found: dict[str, dict[str, Any]] = {}
+    views = _views(trace)
+    for node in trace.nodes:
+        if node.kind == "lazybuffer" and node.op in LAWS and len(found) < MOST_NODES:
+            try:
+                found[str(node.id)] = shape_data(trace, node.id, views=views)
+            except (ShapeError, NoShape):
+                continue  # sizes that change from call to call
+    return found
+
+
+def _first(trace: Trace) -> int:
+    """The movement that shows most: of several steps, or padded."""
+    moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
+    if not moves:
+        raise NoShape("no tensor of this trace is a view of another one: nothing was reshaped, permuted or padded")
+    used = {source for node in moves for source in node.src}
+    last = [node for node in moves if node.id not in used]
+    return max(last, key=lambda node: (len(_chain(trace, node)), -node.id)).id
+
+
+def _lazybuffer(trace: Trace, node: Node) -> Node:
+    if node.kind == "lazybuffer":
+        return node
+    origins = related(trace, node, "back", kind="lazybuffer")
+    used = {source for one in origins if one.op in LAWS for source in one.src}
+    views = [one for one in origins if one.op in LAWS and one.id not in used]
+    if not views and not origins:
+        raise NoShape(f"node {node.id} ({node.label}) came from no tensor")
+    return max(views, key=lambda one: len(_chain(trace, one)), default=origins[0])
+
+
+def _chain(trace: Trace, node: Node) -> list[Node]:
+    """The node that lies in memory or is computed, and the movements from there to `node`."""
+    chain = [node]
+    while chain[-1].op in LAWS and chain[-1].src:
+        chain.append(trace.nodes[chain[-1].src[0]])
+    return chain[::-1]
+
+
+def _steps(chain: Sequence[Node]) -> tuple[Step, ...]:
+    first = chain[0]
+    steps = [Step(first.label, None, ShapeTracker.from_shape(_sizes(first)), node=first.id)]
+    for node in chain[1:]:
+        arg = _sizes(node) if node.op in ("RESHAPE", "EXPAND") else _read(node.arg)
+        steps.append(moved(steps[-1].tracker, node.op, arg, node.id))
+    return tuple(steps)
+
+
+def _sizes(node: Node) -> tuple[int, ...]:
+    return tuple(_read(str(size)) for size in node.shape or ())
+
+
+def _read(text: str) -> Any:
+    """A number or a tuple of them; Variables have the values of the capture."""
+    try:
+        return literal_eval(_VALUE.sub(r"\1", text))
+    except (ValueError, SyntaxError):
+        raise ShapeError(f"{text} has sizes that change from call to call: none can be drawn") from None
+
+
+def _others(views: Views, base: Node, mine: set[int]) -> Iterable[Other]:
+    """Further views of the same memory, those that something reads. `views`: the last movements of a trace."""
+    count = 0
+    for node, chain in views:
+        if count == MOST_OTHERS:
+            return
+        if node.id in mine or chain[0].id != base.id:
+            continue
+        try:
+            tracker = _steps(chain)[-1].tracker
+        except ShapeError:
+            continue
+        count += 1
+        yield Other(node.name or f"{node.op.lower()} {node.id}", tracker, node.id)
+
+
+def _views(trace: Trace) -> Views:
+    """The movements that no further movement reads, each with its chain."""
+    moves = [node for node in trace.nodes if node.kind == "lazybuffer" and node.op in LAWS]
+    inner = {source for node in moves for source in node.src}
+    return [(node, _chain(trace, node)) for node in moves if node.id not in inner]
+
+
+__all__ = ["NoShape", "shape_data", "shape_of_node", "shapes_data"]

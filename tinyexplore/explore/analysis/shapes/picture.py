@@ -1,0 +1,151 @@
+"""A ShapeView as a static picture: the elements with their places, beside memory with what is read of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tinyexplore.explore.analysis.shapes.cells import cells_of, memory_width, memory_window, shown_box
+from tinyexplore.explore.analysis.shapes.text import PADDING, planes_of, step_text, view_text, window_text
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.pictures.picture import COLOURS, document, shortened, text
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.shapes.view import ShapeView
+    from tinyexplore.shape import ShapeTracker
+
+_MARGIN = 20.0
+_CELL = 22.0
+_GAP = 36.0
+_HEAD = 17.0
+_DIGIT = 6.8
+_MOST_LETTERS = 120
+_OTHERS = ("reduce", "loop", "control", "alu", "movement", "const")  # their colours, in turn
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """What is drawn, and how large it is."""
+
+    parts: list[str]
+    width: float
+    height: float
+
+
+def shape_svg(view: ShapeView) -> str:
+    """The grids of a view, its movements and its index expression."""
+    title = shortened(step_text(view), _MOST_LETTERS)
+    lines = [f"view {view_text(one.shape, one.strides, one.offset, one.mask)}" for one in view.views]
+    lines.append(f"lies at {view.before}")
+    if str(view.after) != str(view.before):
+        lines.append(f"simplified {view.after}")
+    lines = [shortened(line, _MOST_LETTERS) for line in [*([view.formula] if view.formula else []), *lines]]
+    top = 44.0 + 16.0 * len(lines) + 14
+    counts = Counter(cell.offset for cell in view.cells if cell.offset is not None)
+    element = _elements(view, _MARGIN, top)
+    memory = _memory(view, counts, _MARGIN + element.width + _GAP, top)
+    notes = [note for note in (view.law, window_text(view)) if note]
+    words = max([len(title) * 7.4, *(len(line) * 6.7 for line in lines), *(len(note) * 6.1 for note in notes)])
+    width = max(element.width + _GAP + memory.width, words) + 2 * _MARGIN
+    height = top + max(element.height, memory.height) + 12 + 16 * len(notes) + 8
+    parts = [text(_MARGIN, 26, title, size=13, bold=True)]
+    parts += [text(_MARGIN, 46 + 16 * row, line, size=11, mono=True) for row, line in enumerate(lines)]
+    parts += [*element.parts, *memory.parts]
+    parts += [
+        text(_MARGIN, height - 12 - 16 * row, note, size=11, shade="ink2") for row, note in enumerate(reversed(notes))
+    ]
+    return document(width, height, title, f"{title}. {'. '.join(lines)}", parts)
+
+
+def _elements(view: ShapeView, x: float, y: float) -> _Grid:
+    """The elements, a table for each plane, with the place of each."""
+    box = view.box
+    planes = planes_of(view)
+    wide = _cell_width(max((cell.offset or 0 for cell in view.cells), default=0))
+    row_start = box[-2][0] if len(box) > 1 else 0
+    column_start = box[-1][0] if box else 0
+    label = 32.0
+    parts = [text(x, y, "elements: where each lies", size=11, shade="ink2")]
+    at = y + 8
+    widest = 165.0
+    for index, rows in planes:
+        if index:
+            at += _HEAD
+            parts.append(text(x + label, at, f"[{', '.join(map(str, index))}, …]", size=11, shade="ink2", mono=True))
+        at += _HEAD
+        for column in range(len(rows[0]) if rows else 0):
+            head = str(column + column_start)
+            parts.append(text(x + label + (column + 0.5) * wide, at - 4, head, size=11, shade="ink2", anchor="middle"))
+        for number, row in enumerate(rows):
+            if len(box) > 1:
+                middle = at + _CELL / 2 + 3
+                parts.append(text(x + label - 6, middle, str(number + row_start), size=11, shade="ink2", anchor="end"))
+            parts += [_cell(x + label + column * wide, at, wide, offset) for column, offset in enumerate(row)]
+            at += _CELL
+            widest = max(widest, label + len(row) * wide)
+        at += 6
+    return _Grid(parts, widest, at - y)
+
+
+def _memory(view: ShapeView, counts: Counter[int], x: float, y: float) -> _Grid:
+    """Memory in rows: what is read, how often, and which other views read it."""
+    width = memory_width([step.tracker for step in view.steps])
+    start, stop = memory_window(view.size, width, min(counts, default=0))
+    wide = _cell_width(stop)
+    head = f"{view.name}: {count_text(view.size, 'place')}" + (
+        "" if (start, stop) == (0, view.size) else f", {start} … {stop - 1}"
+    )
+    parts = [text(x, y, head, size=11, shade="ink2")]
+    beside = [_places(other.tracker) for other in view.others]
+    top = y + 8 + _HEAD
+    for place in range(start, stop):
+        row, column = divmod(place - start, width)
+        left, above = x + column * wide, top + row * _CELL
+        parts.append(_cell(left, above, wide, place, counts[place]))
+        for number, places in enumerate(beside):
+            if place in places:
+                parts.append(_bar(left + 2, above + _CELL - 4 - 3 * number, wide - 4, number))
+    at = top + -(-(stop - start) // width) * _CELL
+    for number, other in enumerate(view.others):
+        at += 16
+        parts.append(_bar(x, at - 6, 14, number))
+        parts.append(text(x + 20, at, other.name, size=11, shade="ink2"))
+    return _Grid(parts, max(width * wide, len(head) * 6.4), at - y + 6)
+
+
+def _places(tracker: ShapeTracker) -> set[int]:
+    """Where the first elements of a view lie."""
+    cells = cells_of(tracker, shown_box(tracker.shape))
+    return {cell.offset for cell in cells if cell.offset is not None}
+
+
+def _cell_width(largest: int) -> float:
+    return max(22.0, len(str(largest)) * _DIGIT + 9)
+
+
+def _cell(x: float, y: float, width: float, offset: int | None, times: int = 1) -> str:
+    """One cell: filled where it is read, the darker the more often; dashed where it is padding."""
+    name = "memory" if times == 1 else "buffer" if times else ""
+    colour = COLOURS[name or "const"]
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{width - 2:.1f}" height="{_CELL - 2:.1f}" rx="2.5"'
+    if offset is None:
+        dashed = f'<rect class="g-movement" {place} fill="none" stroke="{colour.light}" stroke-dasharray="2 2"/>'
+        return dashed + text(x + width / 2 - 1, y + 14, PADDING, size=11, shade="ink2", anchor="middle")
+    look = f'class="g-{name}"' if name else 'class="cell"'
+    box = f'<rect {look} {place} fill="{colour.light_fill if name else "#f7f8fa"}" stroke="{colour.light}"/>'
+    words = text(
+        x + width / 2 - 1, y + 14, str(offset), size=11, anchor="middle", mono=True, shade="ink" if times else "ink2"
+    )
+    title = f"<title>{offset}, read {times} times</title>" if times > 1 else ""
+    return f"<g>{title}{box}{words}</g>"
+
+
+def _bar(x: float, y: float, width: float, number: int) -> str:
+    name = _OTHERS[number % len(_OTHERS)]
+    colour = COLOURS[name].light
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="2"'
+    return f'<rect class="g-{name}" {place} fill="{colour}" stroke="{colour}"/>'
+
+
+__all__ = ["shape_svg"]

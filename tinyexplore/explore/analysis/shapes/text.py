@@ -1,0 +1,80 @@
+"""A ShapeView for a terminal: how it came, its index expression, and the places of its elements as a table."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from tinyexplore.explore.recording.describe import shape_text
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.shapes.cells import Box
+    from tinyexplore.explore.analysis.shapes.view import ShapeView
+
+PADDING = "·"
+
+
+def view_text(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, mask: Box | None) -> str:
+    """A View in words: "3×4, strides (4, 1), offset 2, valid in 0:3×1:4"."""
+    text = f"{shape_text(shape)}, strides {strides}"
+    if offset:
+        text += f", offset {offset}"
+    if mask is not None:
+        text += f", valid in {'×'.join(f'{start}:{stop}' for start, stop in mask)}"
+    return text
+
+
+def step_text(view: ShapeView) -> str:
+    """How it came: "2×3 → permute (1, 0) → 3×2"."""
+    first, *rest = view.steps
+    parts = [shape_text(first.tracker.shape)]
+    for step in rest:
+        parts.append(f"{step.op.lower()} {step.arg} → {shape_text(step.tracker.shape)}")
+    return " → ".join(parts)
+
+
+def window_text(view: ShapeView) -> str:
+    """Which part is shown; "" where it is all."""
+    if view.is_whole:
+        return ""
+    part = ", ".join(f"{start}:{stop}" for start, stop in view.box)
+    return f"shown: [{part}] of {shape_text(view.shape)}; at(…) shows another part"
+
+
+def planes_of(view: ShapeView) -> list[tuple[tuple[int, ...], list[list[int | None]]]]:
+    """The shown part as rows of places, a table for each index of the axes before the last two."""
+    outer, inner = view.box[:-2], view.box[-2:]
+    columns = inner[-1][1] - inner[-1][0] if inner else 1
+    rows = inner[0][1] - inner[0][0] if len(inner) == 2 else 1
+    offsets = iter([cell.offset for cell in view.cells])
+    planes = []
+    for index in product(*(range(start, stop) for start, stop in outer)):
+        planes.append((index, [[next(offsets) for _ in range(columns)] for _ in range(rows)]))
+    return planes
+
+
+def shape_grid_text(view: ShapeView) -> str:
+    """All of it as text."""
+    lines = [step_text(view)]
+    if view.formula:
+        lines.append(f"{view.formula}  ({view.law})")
+    for number, one in enumerate(view.views):
+        name = "view" if len(view.views) == 1 else f"view {number}"
+        lines.append(f"{name}: {view_text(one.shape, one.strides, one.offset, one.mask)}")
+    lines.append(f"lies at: {view.before}")
+    if str(view.after) != str(view.before):
+        lines.append(f"simplified: {view.after}")
+    width = max((len(str(cell.offset)) for cell in view.cells if cell.valid), default=1)
+    for index, rows in planes_of(view):
+        if index:
+            lines.append(f"[{', '.join(map(str, index))}]")
+        lines += [" ".join((PADDING if offset is None else str(offset)).rjust(width) for offset in row) for row in rows]
+    if note := window_text(view):
+        lines.append(note)
+    for other in view.others:
+        one = other.tracker.views[0]
+        lines.append(f"{other.name}: {view_text(one.shape, one.strides, one.offset, one.mask)}")
+    return "\n".join(lines)
+
+
+__all__ = ["planes_of", "shape_grid_text", "step_text", "view_text", "window_text"]

@@ -1,0 +1,250 @@
+"""A shape as grids: logical index ↔ place in memory ↔ mask, for a part of it that can be drawn.
+
+`explore.shape(tracker)` is a ShapeView: its cells are data, it prints as text, draws itself in a notebook, and every
+movement of it is another ShapeView.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from tinyexplore.explore.analysis.shapes.cells import Box, Cell, cells_of, reach_of, shown_box
+from tinyexplore.explore.analysis.shapes.indices import IndexText, index_texts
+from tinyexplore.explore.analysis.shapes.moves import LAWS, Step, moved, read_argument, suggestion
+from tinyexplore.explore.analysis.shapes.picture import shape_svg
+from tinyexplore.explore.analysis.shapes.text import shape_grid_text
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.shape import ShapeTracker, View
+from tinyexplore.tensor import Tensor
+from tinyexplore.uop import Group
+
+MOST_OTHERS = 6  # views of the same memory
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another view of the same memory."""
+
+    name: str
+    tracker: ShapeTracker
+    node: int | None = None
+
+
+@dataclass(frozen=True)
+class ShapeView:
+    """A view of memory, how it came, and the part of it that is shown.
+
+    steps: the movements, the first of which is where it began. size: places in memory. window: where the shown part
+    begins, an index. others: further views of the same memory.
+    """
+
+    steps: tuple[Step, ...]
+    size: int
+    name: str = "memory"
+    window: tuple[int, ...] = ()
+    others: tuple[Other, ...] = ()
+
+    @property
+    def tracker(self) -> ShapeTracker:
+        return self.steps[-1].tracker
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.tracker.shape
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        return self.tracker.views
+
+    @property
+    def law(self) -> str:
+        """What the last movement does, in words; "" where there was none."""
+        return self.steps[-1].law
+
+    @property
+    def formula(self) -> str:
+        """What the last movement does: "y[i0, i1] = x[i1, i0]"."""
+        return self.steps[-1].formula
+
+    # *** cells ***
+
+    @cached_property
+    def box(self) -> Box:
+        """The part that is shown: at most some hundred cells, from `window` on."""
+        return shown_box(self.shape, self.window)
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """The shown elements, in row-major order."""
+        return tuple(cells_of(self.tracker, self.box))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is shown."""
+        return all(bounds == (0, size) for bounds, size in zip(self.box, self.shape))
+
+    def cell(self, *index: int) -> Cell:
+        """One element, shown or not."""
+        if len(index) != len(self.shape) or any(not 0 <= i < size for i, size in zip(index, self.shape)):
+            raise ShapeError(f"no element {index} in shape {self.shape}")
+        return Cell(index, self.tracker.index(index))
+
+    def readers(self, place: int) -> tuple[Cell, ...]:
+        """The shown elements that lie at a place in memory: several where a stride is 0, none where it is left out."""
+        return tuple(cell for cell in self.cells if cell.offset == place)
+
+    def at(self, *index: int) -> ShapeView:
+        """The same, shown from `index` on."""
+        return replace(self, window=tuple(index))
+
+    # *** the index expression ***
+
+    @cached_property
+    def _texts(self) -> tuple[IndexText, IndexText]:
+        return index_texts(self.tracker)
+
+    @property
+    def before(self) -> IndexText:
+        """Where element (i0, i1, …) lies, as the views say it."""
+        return self._texts[0]
+
+    @property
+    def after(self) -> IndexText:
+        """The same after the compiler's rules."""
+        return self._texts[1]
+
+    # *** moving ***
+
+    def moved(self, op: str, arg: Any) -> ShapeView:
+        """This after one movement: `moved("permute", (1, 0))`, or its argument as text."""
+        value = read_argument(op, arg) if isinstance(arg, str) else arg
+        return replace(self, steps=(*self.steps, moved(self.tracker, op, value)), window=())
+
+    def reshape(self, *shape: int) -> ShapeView:
+        return self.moved("reshape", shape)
+
+    def permute(self, *order: int) -> ShapeView:
+        return self.moved("permute", order)
+
+    def expand(self, *shape: int) -> ShapeView:
+        return self.moved("expand", shape)
+
+    def pad(self, *amounts: tuple[int, int]) -> ShapeView:
+        """Zeros before and after each axis."""
+        return self.moved("pad", amounts)
+
+    def shrink(self, *bounds: tuple[int, int]) -> ShapeView:
+        """The part from start to stop of each axis."""
+        return self.moved("shrink", bounds)
+
+    def flip(self, *axes: int) -> ShapeView:
+        return self.moved("flip", axes)
+
+    def stride(self, *steps: int) -> ShapeView:
+        """Every k-th element of each axis, backwards where k is negative."""
+        return self.moved("stride", steps)
+
+    def window_of(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> ShapeView:
+        """Sliding windows along `axis`."""
+        return self.moved("window", (axis, size, stride, dilation))
+
+    def diagonal(self, first: int, second: int) -> ShapeView:
+        return self.moved("diagonal", (first, second))
+
+    def back(self) -> ShapeView:
+        """Without the last movement."""
+        return self if len(self.steps) == 1 else replace(self, steps=self.steps[:-1], window=())
+
+    # *** showing ***
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it as plain data: what a view draws. Cells are not in it: a view asks its `views` for them."""
+        return {
+            "name": self.name,
+            "size": self.size,
+            "steps": [_step_data(step) for step in self.steps],
+            "others": [{"name": one.name, "node": one.node, "views": _views_data(one.tracker)} for one in self.others],
+            "moves": [[op.lower(), suggestion(op, self.shape), law] for op, law in LAWS.items()],
+        }
+
+    def svg(self) -> str:
+        """The grids as a picture."""
+        return shape_svg(self)
+
+    def __repr__(self) -> str:
+        return shape_grid_text(self)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+
+def shape(what: Any, *others: Any, size: int | None = None, name: str = "") -> ShapeView:
+    """A ShapeTracker, View, LazyBuffer or Tensor as grids; `others`: further views of the same memory.
+
+    A shape (a tuple) stands for memory in that shape. `size`: places in memory; by default as far as the views reach.
+    """
+    steps = steps_of(what)
+    beside = tuple(Other(f"view {number}", steps_of(one)[-1].tracker) for number, one in enumerate(others, 2))
+    reach = max([reach_of(step.tracker) for step in (*steps, *(Step("VIEW", None, one.tracker) for one in beside))])
+    return ShapeView(steps, reach if size is None else size, name or _name_of(what), (), beside)
+
+
+def steps_of(what: Any) -> tuple[Step, ...]:
+    """How a view came, as far as `what` knows: movements of a LazyBuffer or Tensor, else only itself."""
+    if isinstance(what, Tensor):
+        what = what.lazydata
+    if isinstance(what, LazyBuffer):
+        moves = []
+        while what.op in Group.MOVEMENT and what.buffer is None:
+            moves.append(what)
+            what = what.src[0]
+        steps = [Step("BUFFER", None, ShapeTracker.from_shape(_sizes(what.shape)))]
+        for move in reversed(moves):
+            steps.append(moved(steps[-1].tracker, move.op.name, move.arg))
+        return tuple(steps)
+    if isinstance(what, tuple):
+        return (Step("BUFFER", None, ShapeTracker.from_shape(_sizes(what))),)
+    if isinstance(what, View):
+        what = ShapeTracker((what,))
+    if not isinstance(what, ShapeTracker):
+        raise TypeError(f"explore.shape of a {type(what).__name__}: give a ShapeTracker, View, Tensor or a shape")
+    return (Step("BUFFER" if what.contiguous else "VIEW", None, what),)
+
+
+def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
+    if not all(type(size) is int for size in sizes):
+        raise ShapeError(f"the shape {tuple(sizes)} has sizes that change from call to call: none can be drawn")
+    return tuple(sizes)
+
+
+def _name_of(what: Any) -> str:
+    return "buffer" if isinstance(what, Tensor | LazyBuffer) else "memory"
+
+
+def _views_data(tracker: ShapeTracker) -> list[list[Any]]:
+    return [
+        [list(view.shape), list(view.strides), view.offset, None if view.mask is None else [list(b) for b in view.mask]]
+        for view in tracker.views
+    ]
+
+
+def _step_data(step: Step) -> dict[str, Any]:
+    before, after = index_texts(step.tracker)
+    return {
+        "op": step.op,
+        "arg": "" if step.arg is None else ", ".join(map(str, step.arg)),
+        "law": step.law,
+        "formula": step.formula,
+        "node": step.node,
+        "shape": list(step.tracker.shape),
+        "views": _views_data(step.tracker),
+        "before": [before.place, before.valid],
+        "after": [after.place, after.valid],
+    }
+
+
+__all__ = ["MOST_OTHERS", "Other", "ShapeView", "shape", "steps_of"]

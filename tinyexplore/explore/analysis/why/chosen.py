@@ -1,0 +1,127 @@
+"""Why a kernel has its opts: each decision of the heuristics, its numbers, and the opts without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.explore.analysis.why.fusions import compared_text
+from tinyexplore.explore.analysis.why.remade import Remade
+from tinyexplore.explore.analysis.why.rules import settings_of
+from tinyexplore.explore.tracefile.model import Choice, OptStep, Stage, Trace, Weighed
+from tinyexplore.explore.tracefile.readable import Readable, Table, lines_of
+from tinyexplore.kernel import Kernel
+from tinyexplore.kernel.decisions import hand_coded
+from tinyexplore.trace import Recorder, recording
+from tinyexplore.util import Context
+
+OPTIMISE = "optimise"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One decision: `choice` as it was recorded, the opts that it proposed, and `instead`: the kernel's opts had it not
+    been asked, None where that is not known here or nothing came of it."""
+
+    choice: Choice
+    opts: tuple[OptStep, ...]
+    instead: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WhyOpts(Readable):
+    """The opts of a kernel and the decisions that led to them. It displays as a table.
+
+    kernel: the kernel's number in the trace.
+    name: its name.
+    opts: its opts, in order.
+    chosen: the decisions, in the order in which the heuristics considered them.
+    """
+
+    kernel: int
+    name: str
+    opts: tuple[str, ...]
+    chosen: tuple[Chosen, ...]
+
+    def table(self) -> Table:
+        """One row per decision; those without an opt are counted in a note."""
+        title = f"kernel {self.kernel} ({self.name}): {', '.join(self.opts) or 'no opts'}"
+        applicable = [one for one in self.chosen if one.opts or one.choice.weighed or one.choice.compared]
+        rows = tuple(map(_row, applicable))
+        others = [_not_applied(one.choice) for one in self.chosen if one not in applicable]
+        notes = (f"Decisions without effect: {', '.join(others)}.",) if others else ()
+        columns = ("decision", "opts and reasons", "numbers compared", "opts without this decision")
+        return Table(title, columns, rows, notes, frozenset((columns[0], columns[3])))
+
+    def __getitem__(self, decision: str) -> Chosen:
+        """The decision of that name."""
+        for one in self.chosen:
+            if one.choice.name == decision:
+                return one
+        raise KeyError(f"no decision {decision!r}; there are: {', '.join(one.choice.name for one in self.chosen)}")
+
+
+def next_best(weighed: Weighed) -> tuple[str, float] | None:
+    """The best of the options that were not chosen."""
+    others = [option for option in weighed.options if option[0] != weighed.chosen]
+    best = min if weighed.least else max
+    return best(others, key=lambda option: option[1], default=None)
+
+
+def weighed_text(weighed: Weighed) -> str:
+    """What was chosen and what would have been next: "rows at a time: 6 (1.02); next best 5 (1.04)"."""
+    scores = dict(weighed.options)
+    text = f"{weighed.what}: {weighed.chosen}"
+    if weighed.chosen in scores:
+        text += f" ({scores[weighed.chosen]:.3g})"
+    following = next_best(weighed)
+    return text if following is None else f"{text}; next best {following[0]} ({following[1]:.3g})"
+
+
+def _not_applied(choice: Choice) -> str:
+    return f"{choice.name} ({choice.settled_by} came first)" if choice.settled_by else choice.name
+
+
+def _row(one: Chosen) -> tuple[str, str, str, str]:
+    """The row of a decision: its name, its opts, the numbers it compared, and the opts without it."""
+    opts = [f"{opt.opt}: {opt.reason}" if opt.applied else f"{opt.opt} is illegal: {opt.reason}" for opt in one.opts]
+    numbers = [*map(weighed_text, one.choice.weighed), *map(compared_text, one.choice.compared)]
+    without = "" if one.instead is None else ", ".join(one.instead) or "no opts"
+    return one.choice.name, lines_of(opts) or "none", lines_of(numbers), without
+
+
+def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
+    """Why a kernel has its opts: decision by decision, with what each compared and weighed; where the device is to be
+    had here, also what the opts would be without it."""
+    if not 0 <= kernel < len(trace.kernels):
+        raise ValueError(f"kernel {kernel}: this trace has kernels 0 … {len(trace.kernels) - 1}")
+    info = trace.kernels[kernel]
+    owner = kernel if info.same_as is None else info.same_as
+    stage = next((one for one in trace.stages if one.kernel == owner and one.choices), None)
+    if stage is None:
+        return WhyOpts(kernel, info.name, info.opts, ())
+    started = kernel_before(trace, stage)
+    chosen = []
+    for choice in stage.choices:
+        opts = tuple(stage.opts[place] for place in choice.opts)
+        instead = None
+        if started is not None and any(opt.applied for opt in opts):
+            with Context(**settings_of(trace)), recording(Recorder()):  # nobody else is to hear of it
+                instead = tuple(map(str, hand_coded(started, frozenset((choice.name,))).applied))
+        chosen.append(Chosen(choice, opts, instead))
+    return WhyOpts(kernel, info.name, info.opts, tuple(chosen))
+
+
+def kernel_before(trace: Trace, stage: Stage) -> Kernel | None:
+    """The kernel as the decisions got it; None where its device is not to be had."""
+    assert stage.kernel is not None
+    try:
+        with Context(**settings_of(trace)):  # TARGET among them
+            target = Device[trace.kernels[stage.kernel].device].target
+    except (DeviceUnavailable, ValueError, KeyError):
+        return None
+    (ast,) = stage.before
+    return Kernel.of(Remade(trace).uop(ast), target)
+
+
+__all__ = ["Chosen", "WhyOpts", "kernel_before", "next_best", "weighed_text", "why_opts"]

@@ -1,0 +1,203 @@
+"""Why one kernel, why two: the scheduler's word on each edge between LazyBuffers, with the numbers that it compared."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from tinyexplore.explore.tracefile.model import Compared, Decision, KernelInfo, Node, ScheduleVariant, Trace
+from tinyexplore.explore.tracefile.readable import Readable, Table, lines_of
+
+Mark = Literal["fused", "cut", "again", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What became of the edge from `src` to `dst`, which reads it. mark: "fused", computed where it is read; "cut", one
+    kernel stores it and another one reads it; "again", computed in several kernels; "read", it was in memory before.
+
+    decision, reason, compared: the scheduler's word on `src`. kernels: those that compute `src`; `into`: those that
+    compute `dst`. against_cut, against_join: what stands against cutting here, and against joining; "" where one may.
+    """
+
+    src: int
+    dst: int
+    mark: Mark
+    decision: str
+    reason: str
+    compared: tuple[Compared, ...]
+    kernels: tuple[int, ...]
+    into: tuple[int, ...]
+    against_cut: str = ""
+    against_join: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WhyKernels(Readable):
+    """Whether two LazyBuffers share a kernel, and why: `together` are the kernels that compute both; `edges` the way
+    from one to the other, where there is one; `text` says it in a sentence."""
+
+    a: int
+    b: int
+    text: str
+    together: tuple[int, ...]
+    kernels_of_a: tuple[int, ...]
+    kernels_of_b: tuple[int, ...]
+    edges: tuple[Edge, ...]
+
+    def table(self) -> Table:
+        """One row per edge on the path between the two."""
+        rows = tuple(map(_row, self.edges))
+        return Table(self.text, ("edge", "result", "decision and reason", "numbers compared"), rows)
+
+
+def _row(edge: Edge) -> tuple[str, str, str, str]:
+    numbers = lines_of(map(compared_text, edge.compared))
+    return f"{edge.src} → {edge.dst}", edge.mark, f"{edge.decision}: {edge.reason}", numbers
+
+
+def compared_text(one: Compared) -> str:
+    """A comparison in words: "times that each element would be computed: 4096, over 1.5"."""
+    return f"{one.what}: {_figure(one.value)}, {'over' if one.over else 'within'} {_figure(one.bound)}"
+
+
+def _figure(value: float) -> str:
+    """A number with all its digits where it is whole, else with six."""
+    return f"{value:,.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:,.6g}"
+
+
+class Fusions:
+    """What the scheduler made of one trace's LazyBuffers; or, in a branch, of those of one schedule (`variant`), whose
+    kernels are numbered in their order."""
+
+    def __init__(self, trace: Trace, variant: ScheduleVariant | None = None) -> None:
+        self.trace = trace
+        self.decisions: dict[int, Decision] = {}
+        told = [stage.decisions for stage in trace.stages] if variant is None else [variant.decisions]
+        for decisions in told:
+            self.decisions.update({decision.node: decision for decision in decisions})
+        made: list[tuple[int, tuple[int, ...]]] = []
+        if variant is None:
+            made = [(kernel.id, (*kernel.nodes, *kernel.roots)) for kernel in trace.kernels]
+        else:
+            made = [(place, (*one.nodes, *one.roots)) for place, one in enumerate(variant.kernels)]
+        self.computed: dict[int, list[int]] = {}
+        for number, nodes in made:
+            for node in dict.fromkeys(nodes):
+                self.computed.setdefault(node, []).append(number)
+
+    def kernels(self, node: int) -> tuple[int, ...]:
+        """The kernels that compute a LazyBuffer."""
+        return tuple(self.computed.get(node, ()))
+
+    def edge(self, src: int, dst: int) -> Edge:
+        """What became of the edge on which `dst` reads `src`."""
+        of, into = self.kernels(src), self.kernels(dst)
+        told = self.decisions.get(src)
+        mark: Mark = "read"
+        if of:
+            mark = "cut" if set(of).isdisjoint(into) else "again" if len(of) > 1 else "fused"
+        word, reason = ("", "it lies in memory") if told is None else (told.decision, told.reason)
+        compared = () if told is None else told.compared
+        return Edge(src, dst, mark, word, reason, compared, of, into, *self._against(src, mark, told))
+
+    def _against(self, src: int, mark: Mark, told: Decision | None) -> tuple[str, str]:
+        """What stands against cutting an edge from `src`, and against joining there."""
+        node = self.trace.nodes[src]
+        if src in self._made_by_splitting:
+            why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole"
+            return why, why
+        if src in self._made_by_hoisting:
+            why = "the scheduler made this when it took a reduction out of loops that do not change it"
+            return why, why
+        if mark == "read" or told is None:
+            constant = node.op in ("CONST", "IOTA")
+            why = "a constant, written into the kernels that use it" if constant else "it lies in memory already"
+            return why, why
+        if mark == "cut":
+            return f"it is cut already: {told.reason}", told.obstacle
+        return "", "it is joined already: computed where it is read"
+
+    @cached_property
+    def _made_by_hoisting(self) -> frozenset[int]:
+        return frozenset(link.dst for link in self.trace.links if link.how == "hoist")
+
+    @cached_property
+    def _made_by_splitting(self) -> frozenset[int]:
+        return frozenset(link.dst for link in self.trace.links if link.how == "split")
+
+    def edges(self) -> tuple[Edge, ...]:
+        """All edges between LazyBuffers that kernels compute or read."""
+        rows = [self.trace.nodes[number] for number in sorted(self.computed)]
+        return tuple(self.edge(src, node.id) for node in rows for src in dict.fromkeys(node.src))
+
+    def why(self, a: int, b: int) -> WhyKernels:
+        """Why one kernel, or two."""
+        of_a, of_b = self.kernels(a), self.kernels(b)
+        together = tuple(kernel for kernel in of_a if kernel in of_b)
+        path = self._path(a, b) or self._path(b, a)
+        edges = tuple(self.edge(src, dst) for src, dst in zip(path, path[1:], strict=False))
+        return WhyKernels(a, b, self._text(a, b, together, edges), together, of_a, of_b, edges)
+
+    def _path(self, start: int, end: int) -> list[int]:
+        """The shortest way on which `end` is made from `start`; empty where it is not."""
+        nodes = self.trace.nodes
+        before: dict[int, int] = {end: end}
+        waiting = deque([end])
+        while waiting:
+            node = waiting.popleft()
+            if node == start:
+                path = [start]
+                while path[-1] != end:
+                    path.append(before[path[-1]])
+                return path
+            for src in nodes[node].src:
+                if src not in before:
+                    before[src] = node
+                    waiting.append(src)
+        return []
+
+    def _text(self, a: int, b: int, together: tuple[int, ...], edges: tuple[Edge, ...]) -> str:
+        names = {node: name_of(self.trace.nodes[node]) for node in (a, b)}
+        kernels = {kernel.id: kernel for kernel in self.trace.kernels}
+        for node in (a, b):
+            if node not in self.computed:
+                told = self.decisions.get(node)
+                why = "it lies in memory, or nobody asked for it" if told is None else f"{told.decision}: {told.reason}"
+                return f"no kernel computes {names[node]}: {why}"
+        if together:
+            return f"one kernel: {_names(kernels, together)} computes both {names[a]} and {names[b]}"
+        of_a, of_b = (_names(kernels, self.kernels(node)) for node in (a, b))
+        two = f"{names[a]} is computed by {of_a}, {names[b]} by {of_b}"
+        cuts = [edge for edge in edges if edge.mark == "cut"]
+        if cuts:
+            where = name_of(self.trace.nodes[cuts[0].src])
+            return f"two kernels: {two}; between them {where} goes through memory: {cuts[0].reason}"
+        if edges:
+            return f"two kernels: {two}"
+        return f"two kernels: {two}; neither is made from the other, and a kernel is one nest of loops over one result"
+
+
+def _names(kernels: Mapping[int, KernelInfo], ids: Iterable[int]) -> str:
+    return ", ".join(f"kernel {one} ({kernels[one].name})" for one in ids)
+
+
+def name_of(node: Node) -> str:
+    """What a LazyBuffer is called: by the user, else by its operation."""
+    return f"{node.name} ({node.label})" if node.name and node.name != node.label else f"{node.label} #{node.id}"
+
+
+def why_kernels(trace: Trace, a: Node | int, b: Node | int) -> WhyKernels:
+    """Why two LazyBuffers are computed by one kernel, or by two: the way from one to the other, edge by edge, each with
+    the scheduler's reason and the numbers that it compared."""
+    ids = [node.id if isinstance(node, Node) else node for node in (a, b)]
+    for node in ids:
+        if not 0 <= node < len(trace.nodes) or trace.nodes[node].kind != "lazybuffer":
+            raise ValueError(f"node {node} is no LazyBuffer of this trace; trace.where(kind='lazybuffer') has them")
+    return Fusions(trace).why(*ids)
+
+
+__all__ = ["Edge", "Fusions", "WhyKernels", "compared_text", "why_kernels"]

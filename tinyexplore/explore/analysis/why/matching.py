@@ -1,0 +1,237 @@
+"""Why a rule does not fire on a node: its pattern walked part by part, until one of them does not match.
+
+The compiled matcher (`uop/pattern.py`) answers yes or no, and has thrown away by then what was in its way. This walk
+says the same, slower, and keeps the nearest miss: of the orders in which a commutative operation may be read, the one
+that got furthest. `tests/explore/test_why.py` holds the two together on every node of recorded programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tinyexplore.explore.analysis.why.watching import Place, watched
+from tinyexplore.explore.recording.expression import Printer, dtype_text, number_text
+from tinyexplore.uop import Ops, Rule, UOp, UPat
+
+Kind = Literal[
+    "operation", "sources", "type", "argument", "another node", "function", "nothing new", "error", "context"
+]
+Path = tuple[int, ...]  # from the node that the rule is about: which source, of that one which ...
+
+_CONST_ONLY = frozenset((Ops.CONST,))
+_ANY_ARG = UPat().arg
+_NEARER: dict[Kind, int] = {"operation": 0, "sources": 1, "type": 2, "argument": 3, "another node": 4}
+_MOST_OPS = 4  # so many operations are named one by one
+_LONGEST = 60  # characters of a node's text
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What stopped a rule: at the node at the end of `path`, it `wanted` one thing and `found` another.
+
+    `places`: where the rule's own function said no, the innermost call first.
+    """
+
+    kind: Kind
+    path: Path
+    wanted: str
+    found: str
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(slots=True)
+class Match:
+    """What came of one rule on one node. `after`: what it makes of it, where it fires. `passed` of `parts` of its
+    pattern match; `bound`: what its names stand for, as far as it came."""
+
+    after: UOp | None = None
+    obstacle: Obstacle | None = None
+    passed: int = 0
+    parts: int = 0
+    bound: dict[str, UOp] = field(default_factory=dict)
+    rank: tuple[int, int] = (-1, -1)
+
+
+class NoContext:
+    """Stands for what a pass would tell its rules, where nobody knows it."""
+
+
+NO_CONTEXT = NoContext()
+
+
+class _Walk:
+    """One rule asked of one node."""
+
+    def __init__(self, rule: Rule, root: UOp, ctx: Any, *, places: bool) -> None:
+        self.rule = rule
+        self.root = root
+        self.ctx = ctx
+        self.places = places
+        self.printer = Printer()
+        self.match = Match(parts=_count(rule.pattern))
+
+    def run(self) -> Match:
+        match = self.match
+        for bound in self.ways([(self.rule.pattern, self.root, ())], {}, 0):
+            after = self.asked(bound)
+            if after is not None:
+                match.after, match.obstacle, match.bound, match.passed = after, None, bound, match.parts
+                break
+        return match
+
+    def ways(
+        self, pending: list[tuple[UPat, UOp, Path]], bound: dict[str, UOp], passed: int
+    ) -> Iterator[dict[str, UOp]]:
+        """The ways in which all of `pending` matches, in the order in which the compiled matcher finds them."""
+        if not pending:
+            yield bound
+            return
+        (pattern, node, path), *rest = pending
+        obstacle = self.difference(pattern, node, path, bound)
+        if obstacle is not None:
+            self.miss(obstacle, (passed, _NEARER[obstacle.kind]), bound)
+            return
+        if pattern.name is not None:
+            bound = {**bound, pattern.name: node}
+        wanted = () if pattern.ops == _CONST_ONLY else pattern.src or ()
+        for order in _orders(pattern, wanted, node):
+            inner = [(src, node.src[place], (*path, place)) for src, place in zip(wanted, order, strict=True)]
+            yield from self.ways([*inner, *rest], bound, passed + 1)
+
+    def miss(self, obstacle: Obstacle, rank: tuple[int, int], bound: dict[str, UOp]) -> None:
+        """Keeps it, if no other way got further."""
+        if rank > self.match.rank:
+            self.match.rank, self.match.obstacle = rank, obstacle
+            self.match.passed, self.match.bound = rank[0], bound
+
+    def difference(self, pattern: UPat, node: UOp, path: Path, bound: dict[str, UOp]) -> Obstacle | None:
+        """The first thing that `pattern` wants of `node` itself, and it is not."""
+        here = self.text(node)
+        if pattern.ops is not None and node.op not in pattern.ops:
+            return Obstacle("operation", path, ops_text(pattern), here)
+        if pattern.arg is not _ANY_ARG and node.arg != pattern.arg:
+            return Obstacle("argument", path, value_text(pattern.arg), value_text(node.arg))
+        if pattern.dtypes is not None and getattr(node.dtype, "scalar", None) not in pattern.dtypes:
+            names = " or ".join(dtype.name for dtype in pattern.dtypes)
+            return Obstacle("type", path, names, f"{dtype_text(node.dtype)} ({here})")
+        sources = pattern.src
+        if sources is not None and (sources or pattern.more_src) and pattern.ops != _CONST_ONLY:
+            fits = len(node.src) >= len(sources) if pattern.more_src else len(node.src) == len(sources)
+            if not fits:
+                few = "at least " if pattern.more_src else ""
+                return Obstacle("sources", path, f"{few}{len(sources)} sources", str(len(node.src)))
+        if pattern.every is not None and (other := [src for src in node.src if src.op not in pattern.every]):
+            names = " or ".join(sorted(op.name for op in pattern.every))
+            return Obstacle("operation", (*path, node.src.index(other[0])), names, self.text(other[0]))
+        known = bound.get(pattern.name) if pattern.name is not None else None
+        if known is not None and known is not node:
+            return Obstacle("another node", path, f"{pattern.name} again: {self.text(known)}", here)
+        return None
+
+    def asked(self, bound: dict[str, UOp]) -> UOp | None:
+        """What the rule makes of what its pattern found."""
+        rule, match = self.rule, self.match
+        code = rule.function.__code__
+        wanted = code.co_varnames[: code.co_argcount]
+        if "ctx" in wanted and self.ctx is NO_CONTEXT:
+            text = f"{rule.name} asks what is known of the kernel and its target (ctx), which is not known here"
+            self.miss(Obstacle("context", (), "a context", text), (match.parts, 0), bound)
+            return None
+        given = {"root": self.root, "ctx": self.ctx, **bound}
+        arguments = [given[name] for name in wanted]
+        try:
+            after: UOp | None = rule.function(*arguments)
+            if rule.result is not None:
+                after = built(rule.result, bound, self.root) if after else None
+        except Exception as error:
+            self.miss(Obstacle("error", (), "no error", f"{type(error).__name__}: {error}"), (match.parts, 1), bound)
+            return None
+        if after is self.root:
+            self.miss(
+                Obstacle("nothing new", (), "another node", "the rule gives the node itself"), (match.parts, 3), bound
+            )
+            return None
+        if after is None:
+            word = "the condition of the law to hold" if rule.result is not None else "a node"
+            said = "it does not" if rule.result is not None else f"{code.co_name}() says None"
+            places = watched(rule.function, arguments, self.printer) if self.places else ()
+            self.miss(Obstacle("function", (), word, said, places), (match.parts, 2), bound)
+        return after
+
+    def text(self, node: UOp) -> str:
+        return node_text(node, self.printer)
+
+
+def matched(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = True) -> Match:
+    """What comes of `rule` on `node`. `ctx`: what its pass would tell it. Without `places` a function that says no is
+    not watched on its way there."""
+    return _Walk(rule, node, ctx, places=places).run()
+
+
+def _orders(pattern: UPat, wanted: Sequence[UPat], node: UOp) -> tuple[tuple[int, ...], ...]:
+    """The orders in which a node's sources are tried: both of a commutative operation, unless that changes nothing."""
+    plain = tuple(range(len(wanted)))
+    if not pattern.is_commutative:
+        return (plain,)
+    left, right = wanted
+    same = left.ops is None and right.ops is None and left.dtypes == right.dtypes and left.name != right.name
+    return (plain,) if same else (plain, (1, 0))
+
+
+def _count(pattern: UPat) -> int:
+    """The parts of a pattern: itself, and what it asks of sources."""
+    if pattern.ops == _CONST_ONLY:
+        return 1
+    return 1 + sum([_count(src) for src in pattern.src or ()])
+
+
+def built(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
+    """The right side of a law; a number is of `like`'s type."""
+    if pattern.name is not None and pattern.name in bound:
+        return bound[pattern.name]
+    assert pattern.ops is not None, f"cannot build {pattern}"
+    (op,) = pattern.ops
+    if op is Ops.CONST:
+        return UOp.const(like.dtype, pattern.arg)
+    sources = pattern.src or ()
+    typed = None if op is Ops.WHERE else next((src for src in sources if src.ops != _CONST_ONLY), None)
+    if typed is not None:
+        like = built(typed, bound, like)
+    first, *others = [like if src is typed else built(src, bound, like) for src in sources]
+    return first.alu(op, *others)
+
+
+# *** words ***
+
+
+def node_text(node: UOp, printer: Printer | None = None) -> str:
+    """A node in a few words: its operation, and the expression that it computes."""
+    if node.op is Ops.CONST:
+        return f"CONST {number_text(node.arg)}"
+    text = (printer or Printer()).text(node)
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return node.op.name if text.upper() == node.op.name else f"{node.op.name} {text}"
+
+
+def ops_text(pattern: UPat) -> str:
+    """The operations that a pattern allows."""
+    assert pattern.ops is not None
+    names = sorted(op.name for op in pattern.ops)
+    if len(names) > _MOST_OPS:
+        return f"{', '.join(names[:_MOST_OPS])} or {len(names) - _MOST_OPS} more"
+    text = " or ".join(names)
+    if pattern.ops == _CONST_ONLY and pattern.arg is not _ANY_ARG:
+        return f"CONST {value_text(pattern.arg)}"
+    return text
+
+
+def value_text(value: Any) -> str:
+    """An argument of a node."""
+    if isinstance(value, Ops):
+        return value.name
+    return "none" if value is None else number_text(value)
+
+
+__all__ = ["NO_CONTEXT", "Match", "Obstacle", "built", "matched", "node_text"]

@@ -1,0 +1,132 @@
+"""UOps made anew from a trace: its nodes are plain data, and say all that a UOp is.
+
+What is made is compared with the digest that the trace has of it, so a rule is never asked about something else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tinyexplore.dtype import DType, PtrDType, dtypes
+from tinyexplore.explore.recording.tables import UopDigests
+from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.replay import ShownGraph
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp
+
+_OF_OPS = (Ops.REDUCE, Ops.HREDUCE, Ops.SCAN)
+_SCALARS: dict[str, DType] = {**dtypes.fields(), "void": dtypes.void}
+_AXIS = re.compile(r"[a-z](\d+) (\w+)(?:, (\d+) ahead)?")
+_MEMORY = re.compile(r"\[(\d+)\]$")
+
+
+class CannotRemake(ValueError):
+    """A node of a trace from which no UOp can be made: a LazyBuffer, or one written by another version."""
+
+
+class Remade:
+    """The UOps of one trace, each made when somebody asks, and once."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._made: dict[int, UOp] = {}
+        self._digests = UopDigests()
+
+    def uop(self, node: int) -> UOp:
+        """The UOp that node `node` was, with the sources that the trace has for it."""
+        if node in self._made:
+            return self._made[node]
+        missing = {node}
+        waiting = list(missing)
+        while waiting:
+            for source in self.trace.nodes[waiting.pop()].src:
+                if source not in self._made and source not in missing:
+                    missing.add(source)
+                    waiting.append(source)
+        for one in sorted(missing):  # a node's sources stand before it
+            row = self.trace.nodes[one]
+            made = self._made[one] = uop_of(row, [self._made[source] for source in row.src])
+            if not self._digests.is_named(made, row.digest):
+                raise CannotRemake(
+                    f"node {one} ({row.label}) cannot be made anew as a UOp: its argument is {row.arg!r}, its type "
+                    f"{row.dtype!r}, and what these give is not what was recorded; was another version at work?"
+                )
+        return self._made[node]
+
+    def graph(self, shown: ShownGraph) -> dict[int, UOp]:
+        """The graph at one step of a pass: display id → UOp, each with the sources that it has at that step."""
+        found: dict[int, UOp] = {}
+        for root in shown.root:
+            stack = [root]
+            while stack:
+                here = shown.nodes[stack[-1]]
+                missing = [source for source in here.src if source not in found]
+                if missing:
+                    stack += missing
+                    continue
+                place = stack.pop()
+                if place not in found:
+                    was = self.uop(here.node)
+                    src = tuple([found[source] for source in here.src])
+                    found[place] = was if src == was.src else UOp(was.op, was.dtype, src, was.arg)
+        return found
+
+
+def uop_of(node: Node, sources: Sequence[UOp]) -> UOp:
+    """The UOp that a row of a trace stands for, on these sources."""
+    if node.kind != "uop" or node.op not in Ops.__members__:
+        raise CannotRemake(f"node {node.id} is a {node.kind} ({node.op}), not a UOp of this version")
+    op = Ops[node.op]
+    try:
+        dtype = _dtype(node, op, sources)
+        return UOp(op, dtype, tuple(sources), _argument(node.arg, op, dtype))
+    except (ValueError, KeyError, AttributeError, IndexError, TypeError) as error:
+        raise CannotRemake(
+            f"node {node.id} ({node.label}) cannot be made anew as a UOp: {node.dtype!r}, {node.arg!r} ({error})"
+        ) from error
+
+
+def _dtype(node: Node, op: Ops, sources: Sequence[UOp]) -> DType | PtrDType:
+    if node.dtype.endswith("*"):
+        if op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+            address: PtrDType = sources[0].dtype  # of the type of the memory that it lies in
+            return address
+        size = int(_MEMORY.search(node.detail)[1])  # type: ignore[index]
+        return PtrDType(_value_type(node.dtype[:-1]), size, "local" if op is Ops.DEFINE_LOCAL else "global")
+    return _value_type(node.dtype)
+
+
+def _value_type(text: str) -> DType:
+    name, _, lanes = (text or "void").partition("×")
+    scalar = _SCALARS[name]
+    return scalar.vec(int(lanes)) if lanes else scalar
+
+
+def _argument(text: str, op: Ops, dtype: Any) -> Any:
+    if text == "":
+        return None
+    if op is Ops.CONST:
+        return _number(text, dtype.scalar)
+    if op is Ops.RANGE:
+        number, kind, ahead = _AXIS.fullmatch(text).groups()  # type: ignore[union-attr]
+        return Axis(int(number), AxisKind(kind), int(ahead or 0))
+    if op in _OF_OPS:
+        return Ops[text]
+    if op in (Ops.DEFINE_LOCAL, Ops.WMMA):
+        return text
+    if op is Ops.DEFINE_VAR:
+        name, low, high = text[1:-1].rsplit(", ", 2)
+        return name, int(low), int(high)
+    if op is Ops.TABLE:
+        return tuple(_number(item, dtype.scalar) for item in text[1:-1].rstrip(",").split(", "))
+    return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+
+def _number(text: str, dtype: DType) -> bool | int | float:
+    if text in ("True", "False"):
+        return text == "True"
+    return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+
+
+__all__ = ["CannotRemake", "Remade", "uop_of"]

@@ -1,0 +1,401 @@
+"""Why, and why not: which rules could fire on a node, which did, and what stopped every other one.
+
+A node is a live UOp, or a row of a trace at some step of a pass: then its graph is made anew from the trace and the
+rules of that pass are asked of it, with what the pass would tell them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from tinyexplore.codegen import PASSES, Pass, Rewrite
+from tinyexplore.codegen.lowering import ARGUMENTS, Lowering
+from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.explore.analysis.why.matching import NO_CONTEXT, Obstacle, matched, node_text
+from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
+from tinyexplore.explore.recording.sources import package_path, rule_text
+from tinyexplore.explore.tracefile.model import Node, Stage, Trace
+from tinyexplore.explore.tracefile.pictures.graphs import reachable
+from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.replay import Replay, ShownGraph
+from tinyexplore.uop import PatternMatcher, Rule, UOp
+from tinyexplore.uop.algebra import SIMPLIFY
+from tinyexplore.util import Config, Context
+from tinyexplore.util.config import check_option
+
+_OWN = frozenset(("DEVICE", "DEBUG", "SPEC", "EXPLORER_MB"))  # settings of a trace that no rule asks for
+_KEPT_TRACES = 2
+_KEPT_REPLAYS = 4
+_COLUMNS = ("rule", "result", "law", "reason")
+_CODE_COLUMNS = frozenset(("rule", "law"))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Tried(Readable):
+    """A rule asked of a node. verdict: "fires", "stopped" by `obstacle`, or "unknown", as it would have to be told
+    something that is not known here.
+
+    `first`: of those that fire, the one that the pass takes. `passed` of `parts` of its pattern match; `bound`: what
+    its names stand for; `after`: what it makes. `at`: the node of the trace at which the obstacle stands.
+    """
+
+    rule: str
+    law: str
+    doc: str
+    file: str
+    line: int
+    text: str
+    verdict: Literal["fires", "stopped", "unknown"]
+    passed: int
+    parts: int
+    bound: tuple[tuple[str, str], ...]
+    first: bool = False
+    after: str = ""
+    obstacle: Obstacle | None = None
+    at: int | None = None
+
+    def table(self) -> Table:
+        """One row: the rule, whether it fires, its law and the reason."""
+        return Table(self.text, _COLUMNS, (self.row(),), code=_CODE_COLUMNS)
+
+    def row(self) -> tuple[str, str, str, str]:
+        """The row of this rule in a table of several."""
+        if self.obstacle is None:
+            return self.rule, "fires first" if self.first else "fires", self.law, f"gives {self.after}"
+        matched = f"{self.verdict}: {self.passed} of {self.parts} parts match"
+        return self.rule, matched, self.law, obstacle_text(self.obstacle)
+
+    def __str__(self) -> str:
+        names = ", ".join(f"{name} = {text}" for name, text in self.bound)
+        if self.verdict == "fires":
+            return (
+                f"{self.rule}: fires{' first' if self.first else ''}: {self.law}\n    {names}\n    gives {self.after}"
+            )
+        assert self.obstacle is not None
+        lines = [f"{self.rule}: {self.verdict} ({self.passed} of {self.parts} parts match): {self.law}"]
+        lines.append(f"    {obstacle_text(self.obstacle)}")
+        for place in self.obstacle.places:
+            why = f"{place.because} {place.text}".strip()
+            lines.append(f"    {place.file}:{place.line} {place.function}: {why}")
+            lines += [f"      {name} = {text}" for name, text in place.values]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A firing that was recorded: at step `step` (its number, from 1 on) `rule` made `after` of `before`."""
+
+    step: int
+    rule: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WhyNot(Readable):
+    """What can be said of a node of a trace at one step of a pass: the rules that `fired` on it or made it, those that
+    `could` fire now, in the order of the pass, and those that are `stopped`, the nearest miss first."""
+
+    stage: int
+    name: str
+    step: int
+    node: int
+    what: str
+    note: str
+    fired: tuple[Fired, ...]
+    could: tuple[Tried, ...]
+    stopped: tuple[Tried, ...]
+
+    def table(self) -> Table:
+        """One row per rule: those that could fire first, then the others, nearest miss first."""
+        counts = f"{len(self.could)} could fire, {len(self.stopped)} cannot"
+        title = f"{self.what}, in {self.name} after step {self.step}: {counts}"
+        notes = [self.note] if self.note else []
+        notes += [f"Step {one.step}: {one.rule} fired." for one in self.fired]
+        return Table(
+            title, _COLUMNS, tuple(one.row() for one in (*self.could, *self.stopped)), tuple(notes), _CODE_COLUMNS
+        )
+
+    def __str__(self) -> str:
+        counts = f"{len(self.could)} could fire, {len(self.stopped)} cannot"
+        lines = [f"{self.what}, in {self.name} after step {self.step}: {counts}"]
+        if self.note:
+            lines.append(self.note)
+        lines += [f"step {one.step}: {one.rule} fired" for one in self.fired]
+        return "\n".join([*lines, *map(str, self.could), *map(str, self.stopped)])
+
+    def __getitem__(self, rule: str) -> Tried:
+        """What came of the rule of that name."""
+        for one in (*self.could, *self.stopped):
+            if one.rule == rule:
+                return one
+        asked = ", ".join(one.rule for one in (*self.could, *self.stopped)) or "none"
+        raise KeyError(f"no rule {rule!r} of {self.name} is about {self.what}; asked were: {asked}")
+
+
+# *** of live nodes ***
+
+
+def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> Tried:
+    """What came of `rule` (or the rule of that name) on `node`: that it fires, or what stopped it.
+
+    ctx: what a pass would tell its rules (a `Lowering`); without one, a rule that asks for it answers "unknown".
+    """
+    rules = [rule] if isinstance(rule, Rule) else [one for one in _rules(tables().values()) if one.name == rule]
+    if not rules:
+        known = ", ".join(sorted({one.name for one in _rules(tables().values())}))
+        raise ValueError(f"no rule {rule!r} in any pass; there are: {known}")
+    tried = [_tried(one, node, ctx) for one in rules]  # of several of one name, the one that came furthest
+    return max(tried, key=lambda one: (one.verdict == "fires", one.passed))
+
+
+def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) -> tuple[Tried, ...]:
+    """The rules that would fire on `node` now: of the pass `stage`, in its order, or of all passes."""
+    found = tables()
+    if stage is not None and stage not in found:
+        raise ValueError(f"no pass {stage!r} with rules; there are: {', '.join(found)}")
+    asked = _rules(found.values() if stage is None else [found[stage]])
+    tried = [_tried(rule, node, ctx, places=False) for rule in asked if _is_about(rule, node)]
+    found_to_fire = [one for one in tried if one.verdict == "fires"]
+    return tuple(found_to_fire) if stage is None else _with_first(found_to_fire)
+
+
+def tables() -> dict[str, PatternMatcher]:
+    """The tables of rules, by the stages in which they are at work."""
+    passes = {step.name: step.table for step in PASSES if isinstance(step, Rewrite)}
+    return {"split axes": SIMPLIFY, **passes}
+
+
+def _rules(found: Iterable[PatternMatcher]) -> list[Rule]:
+    return list(dict.fromkeys(rule for table in found for rule in table.rules))
+
+
+def _is_about(rule: Rule, node: UOp) -> bool:
+    return rule.pattern.ops is None or node.op in rule.pattern.ops
+
+
+def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> Tried:
+    match = matched(rule, node, ctx, places=places)
+    unknown = match.obstacle is not None and match.obstacle.kind == "context"
+    return Tried(
+        rule=rule.name,
+        law=rule.law,
+        doc=rule.doc,
+        file=package_path(rule.file),
+        line=rule.line,
+        text=rule_text(rule),
+        verdict="fires" if match.after is not None else "unknown" if unknown else "stopped",
+        passed=match.passed,
+        parts=match.parts,
+        bound=tuple((name, node_text(one)) for name, one in match.bound.items()),
+        after="" if match.after is None else node_text(match.after),
+        obstacle=match.obstacle,
+    )
+
+
+def _with_first(found: list[Tried]) -> tuple[Tried, ...]:
+    """The first of those that fire is the one that a pass takes."""
+    return tuple(replace(one, first=place == 0) for place, one in enumerate(found))
+
+
+_NEAR = ("context", "nothing new", "function", "error", "another node", "argument", "type", "sources", "operation")
+
+
+def _nearness(one: Tried) -> tuple[float, int]:
+    assert one.obstacle is not None
+    return one.parts - one.passed, _NEAR.index(one.obstacle.kind)
+
+
+def place_text(path: tuple[int, ...]) -> str:
+    """Where in a pattern: "the node itself", "source 1", "source 0 of source 1"."""
+    return " of ".join(f"source {place}" for place in reversed(path)) or "the node itself"
+
+
+def obstacle_text(obstacle: Obstacle) -> str:
+    """What stopped a rule, as a sentence."""
+    match obstacle.kind:
+        case "function" | "nothing new" | "error" | "context":
+            return f"wants {obstacle.wanted}; {obstacle.found}"
+        case "another node":
+            return f"{place_text(obstacle.path)}: wants {obstacle.wanted}; this is {obstacle.found}"
+        case kind:
+            return f"{place_text(obstacle.path)}: wants the {kind} {obstacle.wanted}; this is {obstacle.found}"
+
+
+# *** of a trace ***
+
+
+class Explainer:
+    """One trace, its graphs replayed and its UOps made anew as far as somebody has asked."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.remade = Remade(trace)
+        self.replays: OrderedDict[int, Replay] = OrderedDict()
+        self.graphs: OrderedDict[tuple[int, int], tuple[ShownGraph, dict[int, UOp]]] = OrderedDict()
+
+    def why_not(self, node: Node | int, stage: Stage | int, step: int | None = None, rule: str | None = None) -> WhyNot:
+        """`step`: how many steps of the stage are done (None: all). `rule`: only the rules of that name."""
+        row = self.trace.stages[stage] if isinstance(stage, int) else stage
+        number = node.id if isinstance(node, Node) else node
+        done = len(row.steps) if step is None else step
+        if not 0 <= number < len(self.trace.nodes) or not 0 <= done <= len(row.steps):
+            raise ValueError(
+                f"node {number} at step {done} of stage {row.id} ({row.name}): this trace has nodes "
+                f"0 … {len(self.trace.nodes) - 1}, and the stage has steps 0 … {len(row.steps)}"
+            )
+        if self.trace.nodes[number].kind != "uop":
+            raise CannotRemake(
+                f"node {number} is a LazyBuffer: rules are about UOps; why_kernels says what the scheduler made of it"
+            )
+        uop, shown, place, note = self._at(number, row, done)
+        table = tables().get(row.name)
+        if table is None:
+            note = f"{_no_rules(self.trace, row)} {note}".strip()
+            return WhyNot(row.id, row.name, done, number, node_text(uop), note, (), (), ())
+        with Context(**settings_of(self.trace)):
+            ctx = context_of(self.trace, row, self.remade)
+            asked = [one for one in table.rules if _is_about(one, uop) and rule in (None, one.name)]
+            if rule is not None and not any(one.name == rule for one in table.rules):
+                raise ValueError(
+                    f"no rule {rule!r} in {row.name}; there are: {', '.join(one.name for one in table.rules)}"
+                )
+            tried = [_tried(one, uop, ctx) for one in asked]
+        could = [one for one in tried if one.verdict == "fires"]
+        stopped = sorted((one for one in tried if one.verdict != "fires"), key=_nearness)
+        return WhyNot(
+            stage=row.id,
+            name=row.name,
+            step=done,
+            node=number,
+            what=node_text(uop),
+            note=note,
+            fired=fired_on(self.trace, row, number),
+            could=_with_first(could),
+            stopped=tuple(replace(one, at=self._obstacle_at(one, shown, place, uop)) for one in stopped),
+        )
+
+    def place_of(self, node: int, stage: int | None = None, step: int | None = None) -> tuple[int, int | None]:
+        """The stage and step at which to ask about `node`: the reader's, where the node is in that pass; else the first
+        pass with rules that has it, once it is there; of a node that is in none, the first pass with rules."""
+        if stage is not None and self._step_of(node, self.trace.stages[stage]) is not None:
+            return stage, step
+        with_rules = [row for row in self.trace.stages if row.name in tables()]
+        for row in with_rules:
+            if (found := self._step_of(node, row)) is not None:
+                return row.id, found
+        if not with_rules:
+            raise ValueError("this trace has no pass with rules: nothing was compiled in it")
+        return with_rules[0].id, 0
+
+    def _step_of(self, node: int, stage: Stage) -> int | None:
+        """After how many steps of the stage `node` is in its graph; None where it never is."""
+        nodes = dict(enumerate(self.trace.nodes))
+        if any(one.id == node for one in reachable(nodes, stage.before)):
+            return 0
+        made = (number for number, one in enumerate(stage.steps, 1) if node == one.after)
+        return next(made, None)
+
+    def _at(self, node: int, stage: Stage, step: int) -> tuple[UOp, ShownGraph | None, int | None, str]:
+        """The UOp that `node` is at that step, the graph, and the node's place in it."""
+        if not stage.steps:
+            return self.remade.uop(node), None, None, ""
+        shown, uops = self._graph(stage, step)
+        place = next((place for place, one in shown.nodes.items() if one.node == node), None)
+        if place is not None:
+            return uops[place], shown, place, ""
+        return self.remade.uop(node), None, None, "It is not in the graph at this step: asked as it was recorded."
+
+    def _graph(self, stage: Stage, step: int) -> tuple[ShownGraph, dict[int, UOp]]:
+        found = self.graphs.get((stage.id, step))
+        if found is None:
+            replay = self.replays.get(stage.id)
+            if replay is None:
+                replay = self.replays[stage.id] = Replay(self.trace, stage.id)
+            shown = replay.graph_at(step, marked=False)
+            found = self.graphs[stage.id, step] = shown, self.remade.graph(shown)
+            for kept in (self.replays, self.graphs):
+                if len(kept) > _KEPT_REPLAYS:
+                    kept.popitem(last=False)
+        return found
+
+    def _obstacle_at(self, one: Tried, shown: ShownGraph | None, place: int | None, uop: UOp) -> int | None:
+        """The node of the trace at which the obstacle stands."""
+        if one.obstacle is None or shown is None or place is None:
+            return None
+        for source in one.obstacle.path:
+            place = shown.nodes[place].src[source]
+        return shown.nodes[place].node
+
+
+def fired_on(trace: Trace, stage: Stage, node: int) -> tuple[Fired, ...]:
+    """The firings of a stage that were about a node, or made it."""
+    found = []
+    for number, step in enumerate(stage.steps, 1):
+        if step.rule is not None and node in (step.before, step.after):
+            found.append(Fired(number, trace.rules[step.rule].name, step.before, step.after))
+    return tuple(found)
+
+
+def _no_rules(trace: Trace, stage: Stage) -> str:
+    if stage.transform is not None:
+        law = trace.transforms[stage.transform].law.partition("\n")[0]
+        return f"{stage.name} has no rules: it is a transform, one function of the whole graph. {law}"
+    return f"{stage.name} has no rules; those that have are: {', '.join(tables())}."
+
+
+def settings_of(trace: Trace) -> dict[str, Any]:
+    """The settings under which a trace was recorded, as far as rules may ask for them."""
+    default = Config()
+    kinds = {field.name: type(getattr(default, field.name)) for field in fields(Config)}
+    found = {}
+    for name, text in trace.options:
+        if name in kinds and name not in _OWN and kinds[name] in (int, str):
+            try:
+                value = kinds[name](text)
+                check_option(name, value)
+            except ValueError:
+                continue  # written by a version that has another setting of that name
+            found[name] = value
+    return found
+
+
+def context_of(trace: Trace, stage: Stage, remade: Remade) -> Any:
+    """What the pass of `stage` told its rules; NO_CONTEXT where the device is not to be had here."""
+    step: Pass | None = next((step for step in PASSES if step.name == stage.name), None)
+    if not isinstance(step, Rewrite) or stage.kernel is None:
+        return None
+    try:
+        target = Device[trace.kernels[stage.kernel].device].target
+    except (DeviceUnavailable, ValueError, KeyError):
+        return NO_CONTEXT
+    return step.context(Lowering(target, tuple(_arguments(trace, stage.kernel, remade))))
+
+
+def _arguments(trace: Trace, kernel: int, remade: Remade) -> Iterator[UOp]:
+    """The arguments of a kernel as it was scheduled."""
+    for stage in trace.stages:
+        if stage.kernel == kernel and len(stage.before) == 1 and trace.nodes[stage.before[0]].kind == "uop":
+            ast = remade.uop(stage.before[0])
+            yield from [node for node in ast.toposort() if node.op in ARGUMENTS]
+            return
+
+
+_explainers: OrderedDict[int, Explainer] = OrderedDict()
+
+
+def explainer(trace: Trace) -> Explainer:
+    """The Explainer of `trace`, kept for the traces asked about last."""
+    found = _explainers.get(id(trace))
+    if found is None or found.trace is not trace:
+        found = _explainers[id(trace)] = Explainer(trace)
+        if len(_explainers) > _KEPT_TRACES:
+            _explainers.popitem(last=False)
+    _explainers.move_to_end(id(trace))
+    return found
+
+
+__all__ = ["Explainer", "Fired", "Tried", "WhyNot", "could_fire", "explainer", "tables", "why_not"]

@@ -1,0 +1,109 @@
+"""What a live page carries as text: files, compressed, in base85, each in a block of its own that no browser runs."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+from base64 import b85encode
+from collections.abc import Iterator
+from pathlib import Path
+
+from tinyexplore.explore.exports.live_pages.precompiled import precompiled
+from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_FILES, PYODIDE_LOCK
+
+PACKAGE = Path(__file__).resolve().parents[3]
+_LEFT_OUT = {"static", "widgets", "__pycache__"}  # the page has the front end already
+# not needed in a page: the command line, what generates files of the repository, and what makes pages
+_NOT_PACKED = {"cli.py", "__main__.py", "explore/glossary.py", "explore/schema.py", "codegen/matchers.py"}
+_NOT_PACKED |= {
+    f"explore/exports/live_pages/{name}.py" for name in ("bytecode", "packing", "page", "precompiled", "pyodide")
+}
+_STDLIB, _ENGINE = "python_stdlib.zip", "tinyexplore.zip"
+OF_NO_USE = frozenset(  # servers and mail, tests, debuggers and prompts on a terminal, processes, files of settings,
+    # and what stands in for modules written in C
+    "_pydatetime _pyio antigravity argparse bdb cmd code compileall configparser cProfile doctest email "
+    "ensurepip fileinput filecmp ftplib getpass gettext imaplib mailbox mailcap mimetypes modulefinder "
+    "multiprocessing netrc "
+    "nturl2path optparse pdb plistlib poplib profile pstats pty py_compile pyclbr pydoc pydoc_data _pyrepl "
+    "rlcompleter runpy sched shelve smtplib socketserver sqlite3 ssl symtable tabnanny this tomllib trace tracemalloc "
+    "tty turtle unittest wave webbrowser wsgiref xmlrpc zipapp zoneinfo".split()
+)
+_PARTS_OF_NO_USE = (
+    *(
+        "xml/",
+        "http/client",
+        "http/server",
+        "http/cookie",
+        "urllib/request",
+        "urllib/robotparser",
+        "logging/config",
+        "logging/handlers",
+        "concurrent/futures/process",
+        "ctypes/_aix",
+        "ctypes/macholib",
+    ),
+    *("ctypes/wintypes", "asyncio/__main__", "asyncio/proactor", "asyncio/tools", "asyncio/windows"),
+)
+_CODE_PAGES = (
+    *("cp", "iso", "mac_", "koi8", "kz1048", "ptcp", "tis_", "hp_", "palmos"),
+    *("big5", "euc_", "gb", "hz", "johab", "shift_jis"),
+)
+_NO_TAG = bytes.maketrans(b"<", b",")
+_BEFORE_ALL = (1980, 1, 1, 0, 0, 0)
+
+
+def packed_engine() -> bytes:
+    """This package as a zip archive, equal for equal files; not compressed, because the whole of it will be."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for path in engine_files():
+            name = f"{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}"
+            archive.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), path.read_bytes())
+    return file.getvalue()
+
+
+def engine_files() -> Iterator[Path]:
+    """All that the engine and the explorer need to run."""
+    for path in sorted(PACKAGE.rglob("*")):
+        inside = path.relative_to(PACKAGE)
+        of_no_use = path.suffix in (".pyc", ".ll") or inside.as_posix() in _NOT_PACKED  # .ll: LLVM alone compiles it
+        if path.is_file() and not _LEFT_OUT.intersection(inside.parts) and not of_no_use:
+            yield path
+
+
+def python_blocks(folder: Path) -> str:
+    """Pyodide's files and the engine as blocks of a page, compiled as far as that can be done here."""
+    files = {name: (folder / name).read_bytes() for name in PYODIDE_FILES}
+    files[_STDLIB], files[_ENGINE] = precompiled(folder, slim_stdlib(files[_STDLIB]), packed_engine())
+    lock = json.loads((folder / PYODIDE_LOCK).read_text(encoding="utf-8"))
+    files[PYODIDE_LOCK] = json.dumps({"info": lock["info"], "packages": {}}).encode()  # there are no packages to load
+    return "\n".join(block(name, data) for name, data in files.items())
+
+
+def slim_stdlib(archive: bytes) -> bytes:
+    """The standard library without what serves nobody in a page; not compressed, because the whole of it will be."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as given, zipfile.ZipFile(file, "w") as kept:
+        for name in sorted(given.namelist()):
+            if _is_of_use(name):
+                kept.writestr(zipfile.ZipInfo(name, _BEFORE_ALL), given.read(name))
+    return file.getvalue()
+
+
+def _is_of_use(name: str) -> bool:
+    top, _, inside = name.partition("/")
+    if top == "encodings":
+        return not inside.startswith(_CODE_PAGES) or inside == "cp437.py"  # which archives are written in
+    return top.removesuffix(".py") not in OF_NO_USE and not name.startswith(_PARTS_OF_NO_USE)
+
+
+def block(name: str, data: bytes) -> str:
+    """`data` in a page, under `name`: compressed, each four bytes as five characters, of which none ends a script.
+    widgets/src/live/worker.ts reads it."""
+    text = b85encode(gzip.compress(data, compresslevel=9, mtime=0)).translate(_NO_TAG).decode()
+    return f'<script type="application/octet-stream+base85" data-carried="{name}">{text}</script>'
+
+
+__all__ = ["block", "engine_files", "packed_engine", "python_blocks", "slim_stdlib"]

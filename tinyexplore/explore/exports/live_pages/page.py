@@ -1,0 +1,96 @@
+"""Live pages: the page of a trace, or of a playground, and with it the engine and a Python for the browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.explore.exports.export import chunk_scripts, export_html, policy, script_text
+from tinyexplore.explore.exports.live_pages.carried import Carried, carried_of
+from tinyexplore.explore.exports.live_pages.packing import block, python_blocks
+from tinyexplore.explore.exports.live_pages.pyodide import find_pyodide
+from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.rows import KeptGraph
+from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.wellformed import write_text
+from tinyexplore.util import Context
+
+
+def live_html(
+    trace: Trace,
+    kept: Mapping[int, Kept] | None = None,
+    *,
+    graphs: Mapping[int, KeptGraph] | None = None,
+    tour: Sequence[dict[str, Any]] = (),
+    asked: Mapping[str, Mapping[str, Any]] | None = None,
+    pyodide: str | Path | None = None,
+) -> str:
+    """The page of `trace`, with an engine. `kept`: what a capture kept of its kernels, `graphs`:
+    of its schedules. `pyodide`: see find_pyodide."""
+    engine = engine_elements(carried_of(trace, kept or {}, graphs), find_pyodide(pyodide))
+    return export_html(trace, tour, asked=asked, engine=engine)
+
+
+def engine_elements(carried: Carried, pyodide: Path) -> str:
+    """The engine of a page and the code of all panels, as elements that stand before the script that mounts it."""
+    blocks = [
+        python_blocks(pyodide),
+        block("carried.json", carried.to_json().encode()),
+    ]
+    return "\n".join([*blocks, chunk_scripts(), f"<script>{script_text('live')}</script>"])
+
+
+# What a playground's kernels may be made for: all of it is said, so that a page is the same wherever it was made.
+MACHINES = (
+    ("AVX2 · x86-64-v3", "x86-64-v3,threads=1,l1=32K,l2=512K"),
+    ("AVX-512 · x86-64-v4", "x86-64-v4,threads=1,l1=32K,l2=1M"),
+    ("Arm · Neoverse N1", "neoverse-n1,threads=1,l1=64K,l2=1M"),
+)
+
+
+def playground_html(*, pyodide: str | Path | None = None) -> str:
+    """A page with an editor: programs are run by the Python that it carries, and explored below."""
+    targets = {}
+    for _, machine in MACHINES:
+        try:
+            with Context(TARGET=machine):
+                targets[machine] = Device["LLVM"].target
+        except DeviceUnavailable:
+            continue  # without llvmlite there is the interpreter's own machine
+    offered = [("Interpreter · scalars", ""), *(one for one in MACHINES if one[1] in targets)]
+    elements = engine_elements(Carried(targets), find_pyodide(pyodide))
+    script = script_text("standalone")
+    allowed = policy(script, script_text("live"), compiles=True)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{allowed}">
+<meta name="referrer" content="no-referrer">
+<title>tinyexplore playground</title>
+<style>body {{ margin: 0 }}</style>
+</head>
+<body>
+<div id="playground" data-machines="{escape(json.dumps(offered))}"></div>
+<noscript>The playground runs Python in this page, which takes JavaScript.</noscript>
+{elements}
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def write_playground(folder: str | Path, *, pyodide: str | Path | None = None) -> Path:
+    """The playground as `index.html` in `folder`, which any server of static files can hand out."""
+    page = playground_html(pyodide=pyodide)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    path = Path(folder) / "index.html"
+    return write_text(path, page)
+
+
+__all__ = ["engine_elements", "live_html", "playground_html", "write_playground"]

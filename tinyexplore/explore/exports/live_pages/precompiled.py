@@ -1,0 +1,83 @@
+"""What a live page carries of Python, compiled ahead: a browser takes seconds for that, and a reader waits for them.
+
+Bytecode is of one version of Python, so the page's own makes it, under Node (once for an engine; it is kept in the
+disk cache, signed). Where there is no Node a page carries sources, and its first answer comes some seconds later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from tinyexplore.runtime import cache
+
+ENGINE_ROOT = "/engine"  # where a page unpacks it: widgets/src/live/worker.ts
+_TIMEOUT_S = 180
+_SCRIPT = """
+import { readFile, writeFile } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+const [pyodide, work, root] = process.argv.slice(2);
+const { loadPyodide } = await import(pathToFileURL(`${pyodide}/pyodide.mjs`).href);
+const python = await loadPyodide({ indexURL: `${pyodide}/`, env: { HOME: "/", PYTHONNODEBUGRANGES: "1" } });
+for (const name of ["stdlib", "engine"]) python.FS.writeFile(`/${name}.given`, await readFile(`${work}/${name}`));
+python.runPython(await readFile(`${work}/bytecode.py`, "utf8"));
+python.runPython(`
+from pathlib import Path
+zipfile.ZipFile("/engine.given").extractall("${root}")
+sys.path.insert(0, "${root}")
+import tinyexplore.explore.live.serving
+import tinyexplore.explore.analysis.why.rules
+loaded = loaded_files()
+stdlib = next(path for path in sys.path if path.endswith(".zip"))
+Path("/stdlib.made").write_bytes(as_bytecode(Path("/stdlib.given").read_bytes(), stdlib, loaded))
+Path("/engine.made").write_bytes(with_bytecode(Path("/engine.given").read_bytes(), "${root}", loaded))
+`);
+for (const name of ["stdlib", "engine"]) await writeFile(`${work}/${name}.made`, python.FS.readFile(`/${name}.made`));
+"""
+
+
+def precompiled(pyodide: Path, stdlib: bytes, engine: bytes) -> tuple[bytes, bytes]:
+    """Two archives with the bytecode of what the first answer takes: in the place of sources in the standard library,
+    beside them in the engine. As they were given where Node is not installed, or does not start this Pyodide."""
+    node = shutil.which("node")
+    if node is None:
+        return stdlib, engine
+    compiler = Path(__file__).with_name("bytecode.py").read_bytes()
+    digest = hashlib.sha256()
+    for part in ((pyodide / "package.json").read_bytes(), compiler, stdlib, engine):
+        digest.update(hashlib.sha256(part).digest())
+    names = [f"live-{archive}-{digest.hexdigest()[:32]}" for archive in ("stdlib", "engine")]
+    found = [cache.find(name) for name in names]
+    if found[0] is not None and found[1] is not None:
+        return zlib.decompress(found[0]), zlib.decompress(found[1])
+    made = _made(node, pyodide, compiler, {"stdlib": stdlib, "engine": engine})
+    if made is None:
+        return stdlib, engine
+    for name, data in zip(names, made):
+        cache.keep(name, zlib.compress(data, 1))
+    return made
+
+
+def _made(node: str, pyodide: Path, compiler: bytes, archives: Mapping[str, bytes]) -> tuple[bytes, bytes] | None:
+    """Both, compiled; None where that does not come off."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="tinyexplore-") as name:
+            work = Path(name)
+            (work / "bytecode.py").write_bytes(compiler)
+            (work / "compile.mjs").write_text(_SCRIPT, encoding="utf-8")
+            for archive, data in archives.items():
+                (work / archive).write_bytes(data)
+            command = [node, str(work / "compile.mjs"), str(pyodide), str(work), ENGINE_ROOT]
+            if subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S).returncode:
+                return None
+            return (work / "stdlib.made").read_bytes(), (work / "engine.made").read_bytes()
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+__all__ = ["ENGINE_ROOT", "precompiled"]

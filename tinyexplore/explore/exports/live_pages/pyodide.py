@@ -1,0 +1,139 @@
+"""The Python for browsers that live pages carry: Pyodide, from its npm package; fetched once, never part of ours."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tinyexplore.util import fetch, getenv
+from tinyexplore.util.fetch import kept_folders
+from tinyexplore.util.private import make_private
+
+PYODIDE_VERSION = "314.0.7"
+_INTEGRITY = "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="  # sha512
+PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+PYODIDE_LOCK = "pyodide-lock.json"
+_ALL_FILES = (*PYODIDE_FILES, PYODIDE_LOCK, "package.json")
+_NPM_TIMEOUT_S = 300
+
+
+class PyodideMissing(RuntimeError):
+    """There is no Pyodide here, and none could be fetched; the text says what would do."""
+
+
+def find_pyodide(where: str | Path | None = None) -> Path:
+    """The folder with Pyodide's files: `where` (a folder, or the package as .tgz), else $PYODIDE, else the one that a
+    checkout's front end was tested with, else the one fetched earlier, else fetched now from npm's registry."""
+    given = str(where) if where is not None else getenv("PYODIDE", "")
+    if given:
+        return _given(Path(given).expanduser())
+    if not lacking(_checkout()):
+        return _checkout()
+    return _unpacked(PYODIDE_VERSION, _fetched)
+
+
+def _checkout() -> Path:
+    return Path(__file__).resolve().parents[4] / "widgets" / "node_modules" / "pyodide"
+
+
+def lacking(folder: Path) -> str:
+    """Why `folder` is no Pyodide for live pages; "" where it is one."""
+    missing = [name for name in _ALL_FILES if not (folder / name).is_file()]
+    if missing:
+        return f"{folder} has no {', '.join(missing)}"
+    version = json.loads((folder / "package.json").read_text(encoding="utf-8")).get("version", "")
+    if version.partition(".")[0] != PYODIDE_VERSION.partition(".")[0]:
+        return f"{folder} is Pyodide {version}; live pages are made with {PYODIDE_VERSION}"
+    return ""
+
+
+def _unpacked(name: str, package: Callable[[], bytes]) -> Path:
+    """The folder with `package`: unpacked earlier where nobody but this user can write, or now."""
+    folder = Path()
+    for place in kept_folders():
+        folder = place / f"pyodide-{name}"
+        if not lacking(folder):
+            return folder
+        with suppress(OSError):
+            make_private(place)
+        if os.access(place, os.W_OK):
+            break
+    _keep(package(), folder)
+    return folder
+
+
+def _given(path: Path) -> Path:
+    if path.is_file():
+        data = path.read_bytes()
+        path = _unpacked(hashlib.sha256(data).hexdigest()[:16], lambda: data)
+    if reason := lacking(path):
+        raise PyodideMissing(f"{reason}; give the folder of the npm package pyodide@{PYODIDE_VERSION}, unpacked")
+    return path
+
+
+def _fetched() -> bytes:
+    """The npm package, checked: by npm where there is one, else from the registry that npm's settings name."""
+    try:
+        data = _by_npm() if shutil.which("npm") else _by_https()
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        raise PyodideMissing(
+            f"a live page carries Pyodide {PYODIDE_VERSION}, which is not here and could not be fetched ({error}). "
+            f"Fetch it where there is a network with `npm pack pyodide@{PYODIDE_VERSION}`, and give the file that this "
+            "makes, or its folder: pyodide=… or --pyodide …, or PYODIDE=… in the environment"
+        ) from error
+    found = base64.b64encode(hashlib.sha512(data).digest()).decode()
+    if found != _INTEGRITY:
+        raise PyodideMissing(
+            f"the registry's pyodide@{PYODIDE_VERSION} is not the package that was published under that name "
+            f"(sha512-{found}): nothing of it was kept"
+        )
+    return data
+
+
+def _by_npm() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["npm", "pack", f"pyodide@{PYODIDE_VERSION}", "--silent", "--pack-destination", folder]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_NPM_TIMEOUT_S)
+        packed = sorted(Path(folder).glob("*.tgz"))
+        if done.returncode or not packed:
+            raise RuntimeError(f"npm pack: {done.stderr.strip()[-300:] or f'status {done.returncode}'}")
+        return packed[0].read_bytes()
+
+
+def _by_https() -> bytes:
+    registry = getenv("NPM_CONFIG_REGISTRY", "") or getenv("npm_config_registry", "")
+    if not registry:
+        raise RuntimeError("there is no npm, and NPM_CONFIG_REGISTRY does not name a registry")
+    path = fetch(f"{registry.rstrip('/')}/pyodide/-/pyodide-{PYODIDE_VERSION}.tgz")
+    return path.read_bytes()
+
+
+def _keep(package: bytes, folder: Path) -> None:
+    """Unpacks what live pages need of `package` into `folder`, whole or not at all."""
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        fresh = Path(temporary) / "fresh"
+        fresh.mkdir()
+        with tarfile.open(fileobj=io.BytesIO(package)) as archive:
+            for name in _ALL_FILES:
+                try:
+                    file = archive.extractfile(f"package/{name}")
+                except KeyError:
+                    file = None
+                if file is None:
+                    raise PyodideMissing(f"the package has no {name}: it is not pyodide@{PYODIDE_VERSION}")
+                (fresh / name).write_bytes(file.read())
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(fresh, folder)
+
+
+__all__ = ["PYODIDE_FILES", "PYODIDE_LOCK", "PYODIDE_VERSION", "PyodideMissing", "find_pyodide", "lacking"]

@@ -1,0 +1,333 @@
+"""In IPython: `%load_ext tinyexplore` gives `%%explore` and rich forms of the engine's values.
+
+The engine knows nothing of this; formatters are registered for its types here. IPython is imported by nobody but
+the one who loads the extension.
+"""
+
+from __future__ import annotations
+
+import importlib
+import keyword
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.analysis.shapes import shape
+from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, capture, realize_all
+from tinyexplore.explore.recording.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing
+from tinyexplore.explore.recording.nest import loop_nest
+from tinyexplore.explore.recording.running import last_line, run_tree
+from tinyexplore.explore.recording.sources import cell_number
+from tinyexplore.explore.recording.tables import nodes_of
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.pictures.highlight import lines_html
+from tinyexplore.explore.tracefile.pictures.svg import graph_svg
+from tinyexplore.kernel import Kernel
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.renderer import ProgramSpec
+from tinyexplore.schedule import ScheduleItem
+from tinyexplore.shape import ShapeTracker, View
+from tinyexplore.tensor import Tensor
+from tinyexplore.uop import Ops, UOp
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+USAGE = """%%explore [NAME] [--device D] [--beam N] [--noopt] [--repeat N] [--kernels N] [--title T] [--ask Q]
+
+Runs the cell, realises the value of its last line (or what that line assigns), and shows what became of it.
+NAME: a variable for the Explorer. --ask kernels: asks before it shows the views ("kernels", "slowest").
+"""
+
+
+ASKED = ("kernels", "slowest")  # questions about one capture that need nothing further
+
+
+class MagicError(ValueError):
+    """Options of `%%explore` that it does not know; the message has its usage."""
+
+
+# *** the extension ***
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """What `%load_ext tinyexplore` does."""
+    register: Any = shell.register_magic_function  # its declared type is that of the decorator around it
+    register(_explore_magic(shell), magic_kind="cell", magic_name="explore")
+    register_reprs(shell)
+    with suppress(ImportError):  # who has no anywidget gets pictures
+        importlib.import_module("tinyexplore.widgets.explorer")  # now, not while somebody waits for the first view
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """What `%unload_ext tinyexplore` does."""
+    shell.magics_manager.magics["cell"].pop("explore", None)
+    for formatter in _formatters(shell).values():
+        for kind in _PICTURES:
+            formatter.pop(kind, None)
+
+
+def register_reprs(shell: InteractiveShell) -> None:
+    """Rich forms of Tensor, LazyBuffer, ShapeTracker, View, ScheduleItem, Kernel, UOp and ProgramSpec."""
+    formatters = _formatters(shell)
+    for kind, to_html in _PAGES.items():
+        formatters["text/html"].for_type(kind, to_html)
+    for kind, to_svg in _PICTURES.items():
+        formatters["image/svg+xml"].for_type(kind, to_svg)
+
+
+def _formatters(shell: InteractiveShell) -> dict[str, Any]:
+    assert shell.display_formatter is not None  # a shell has one once it is initialised
+    return shell.display_formatter.formatters
+
+
+def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
+    def explore(line: str, cell: str) -> Any:
+        """Runs the cell inside a capture and shows what became of it."""
+        __tracebackhide__ = True  # a reader of a traceback looks for the cell, not for us
+        name, options = parse_magic_line(line)
+        about = options.pop("ask", None)
+        if about is not None:
+            importlib.import_module("tinyexplore.widgets")  # the question needs it: say so before the cell runs
+        session = capture(**{"title": last_line(cell), "repeat": EXPLORE_REPEAT, **options})
+        session.namespace = shell.user_ns
+        if name is not None:
+            shell.user_ns[name] = session
+        # the cell as its reader sees it, with the magic's own line, so that line numbers agree
+        whole = cell if cell.lstrip().startswith("%%") else f"# %%explore {line}\n{cell}"
+        try:
+            with session:
+                session.result = run_cell(shell, whole)
+                realize_all(session.result)
+        except (Exception, KeyboardInterrupt):
+            display(session)  # the partial capture; the exception goes on its way
+            raise
+        if about is None or not session.trace.kernels:
+            return session
+        try:
+            return session.predict(about, reveal=True)
+        except ValueError as error:  # too few kernels ran to ask which is slowest
+            print(f"--ask {about}: {error}")
+            return session
+
+    from IPython.display import display
+
+    explore.__doc__ = USAGE
+    return explore
+
+
+def run_cell(shell: InteractiveShell, cell: str) -> Any:
+    """The value of the cell's last line: of the expression, or of what it assigns (`y = …`); else None.
+
+    The cell's exceptions are raised here.
+    """
+    __tracebackhide__ = True
+    code = shell.transform_cell(cell)
+    compiler: Any = shell.compile  # its declared type knows of text only
+    name = compiler.cache(code, _running_cell(shell), raw_code=cell)
+    tree = shell.transform_ast(compiler.ast_parse(code, filename=name))
+    return run_tree(tree, lambda part, mode: compiler(part, name, mode), shell.user_ns)
+
+
+def _running_cell(shell: InteractiveShell) -> int:
+    """The number of the cell that called the magic (versions differ in when they count on)."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        number = cell_number(frame.f_code.co_filename)
+        if number is not None:
+            return number
+        frame = frame.f_back  # type: ignore[assignment]
+    return shell.execution_count
+
+
+def parse_magic_line(line: str) -> tuple[str | None, dict[str, Any]]:
+    """The variable's name and the options on the line of `%%explore`."""
+    name = None
+    options: dict[str, Any] = {}
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise MagicError(
+            f"%%explore {line}: {str(error).lower()}; quote texts like 'this' or \"this\"\n\n{USAGE}"
+        ) from None
+    while words:
+        word = words.pop(0)
+        if word == "--noopt":
+            options["noopt"] = 1
+        elif word.startswith("--") and word[2:] in _MAGIC_OPTIONS:
+            if not words:
+                raise MagicError(f"{word} needs a value\n\n{USAGE}")
+            options[word[2:]] = _magic_value(word, words.pop(0))
+        elif keyword.iskeyword(word):
+            raise MagicError(f"%%explore {word}: a keyword of Python cannot name a variable\n\n{USAGE}")
+        elif word.isidentifier() and name is None:
+            name = word
+        else:
+            raise MagicError(f"%%explore does not know {word!r}\n\n{USAGE}")
+    return name, options
+
+
+_MAGIC_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "device": str,
+    "beam": int,
+    "repeat": int,
+    "kernels": int,
+    "title": str,
+    "ask": str,
+}
+
+
+def _magic_value(option: str, text: str) -> Any:
+    try:
+        value = _MAGIC_OPTIONS[option[2:]](text)
+    except ValueError:
+        raise MagicError(f"{option} {text}: expected a whole number\n\n{USAGE}") from None
+    if isinstance(value, int) and value < (0 if option == "--beam" else 1):
+        raise MagicError(f"{option} {text}: the number is too small\n\n{USAGE}")
+    if option == "--ask" and value not in ASKED:
+        raise MagicError(f"--ask {text}: expected {' or '.join(ASKED)}\n\n{USAGE}")
+    return value
+
+
+# *** pictures ***
+
+
+def _graph(*roots: UOp | LazyBuffer) -> str:
+    return graph_svg(nodes_of(roots))
+
+
+def _uop_svg(uop: UOp) -> str:
+    return _graph(uop)
+
+
+def _lazybuffer_svg(lazybuffer: LazyBuffer) -> str:
+    return _graph(lazybuffer)
+
+
+def _tensor_svg(tensor: Tensor) -> str:
+    return _graph(tensor.lazydata)
+
+
+def _kernel_svg(kernel: Kernel) -> str:
+    return _graph(kernel.ast)
+
+
+def _item_svg(item: ScheduleItem) -> str | None:
+    return None if item.ast is None else _graph(item.ast)
+
+
+# *** pages ***
+
+
+def _page(title: str, facts: Iterable[tuple[str, str]], picture: str = "", listing: str = "") -> str:
+    """`listing`: HTML of `_listing`."""
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in facts
+    )
+    block = f"<pre>{listing}</pre>" if listing else ""
+    return f"<div><strong>{escape(title)}</strong><table>{rows}</table>{block}{picture}</div>"
+
+
+def _listing(language: str, text: str) -> str:
+    """Text of a language in the colours of the notebook's theme."""
+    return "\n".join(lines_html(language, text.splitlines(), inline=True))
+
+
+def _tensor_html(tensor: Tensor) -> str:
+    return _lazy_page("Tensor", tensor.lazydata)
+
+
+def _lazybuffer_html(lazybuffer: LazyBuffer) -> str:
+    return _lazy_page("LazyBuffer", lazybuffer)
+
+
+def _lazy_page(title: str, lazybuffer: LazyBuffer) -> str:
+    nodes = nodes_of((lazybuffer,))
+    facts = [
+        ("shape", shape_text(lazybuffer.shape)),
+        ("dtype", lazybuffer.dtype.name),
+        ("device", lazybuffer.device),
+        ("state", "in memory" if lazybuffer.base.is_realized else "not computed yet"),
+        ("graph", f"{len(nodes)} LazyBuffers"),
+    ]
+    return _page(title, facts, graph_svg(nodes))
+
+
+def _shapetracker_html(tracker: ShapeTracker) -> str:
+    facts = [("shape", shape_text(tracker.shape)), ("in order", "yes" if tracker.contiguous else "no")]
+    for number, view in enumerate(tracker.views):
+        mask = "" if view.mask is None else f", valid in {arg_text(view.mask)}"
+        text = f"{shape_text(view.shape)}, strides {arg_text(view.strides)}, offset {view.offset}{mask}"
+        facts.append((f"view {number}", text))
+    shown = shape(tracker)
+    if str(shown.after) != str(shown.before):
+        facts.append(("simplified", str(shown.after)))
+    return _page("ShapeTracker", facts, shown.svg())
+
+
+def _view_html(view: View) -> str:
+    return _shapetracker_html(ShapeTracker((view,)))
+
+
+def _uop_html(uop: UOp) -> str:
+    nodes = nodes_of((uop,))
+    text = _listing("uops", loop_nest(uop) if uop.op is Ops.SINK else Printer().text(uop))
+    facts = [("dtype", dtype_text(uop.dtype)), ("graph", count_text(len(nodes), "UOp"))]
+    return _page(f"UOp {uop.op.name}", facts, graph_svg(nodes), text)
+
+
+def _kernel_html(kernel: Kernel) -> str:
+    facts = [
+        ("axes", ", ".join(f"{axis.arg.name} {axis.arg.kind.value} {expr_text(axis.src[0])}" for axis in kernel.axes)),
+        ("opts", ", ".join(map(str, kernel.applied)) or "none"),
+        ("for", kernel.target.describe()),
+    ]
+    return _page(f"Kernel {kernel.name}", facts, "", _listing("uops", loop_nest(kernel.ast)))
+
+
+def _item_html(item: ScheduleItem) -> str:
+    facts = [
+        ("device", item.device),
+        ("stores", ", ".join(f"{output.op.name} {shape_text(output.shape)}" for output in item.outputs)),
+        ("computes", f"{len(item.members)} LazyBuffers"),
+        ("buffers", str(len(item.buffers))),
+    ]
+    text = "copy between devices" if item.ast is None else _listing("uops", loop_nest(item.ast))
+    return _page("ScheduleItem", facts, "", text)
+
+
+def _program_html(program: ProgramSpec) -> str:
+    facts = [
+        ("for", program.target.describe()),
+        (
+            "program",
+            f"{count_text(len(program.uops), 'UOp')}, {count_text(len(program.lines), 'line')} of {program.language}",
+        ),
+        ("buffers", f"{program.n_buffers}, of which written: {', '.join(map(str, sorted(program.writes)))}"),
+    ]
+    linear = "\n".join(line.text for line in uops_listing(program.uops))
+    listing = f"{_listing(program.language, program.source)}\n\n{_listing('uops', linear)}"
+    return _page(f"ProgramSpec {program.name}", facts, "", listing)
+
+
+_PAGES: dict[type, Callable[[Any], str]] = {
+    Tensor: _tensor_html,
+    LazyBuffer: _lazybuffer_html,
+    ShapeTracker: _shapetracker_html,
+    View: _view_html,
+    ScheduleItem: _item_html,
+    Kernel: _kernel_html,
+    UOp: _uop_html,
+    ProgramSpec: _program_html,
+}
+_PICTURES: dict[type, Callable[[Any], str | None]] = {
+    Tensor: _tensor_svg,
+    LazyBuffer: _lazybuffer_svg,
+    ScheduleItem: _item_svg,
+    Kernel: _kernel_svg,
+    UOp: _uop_svg,
+}

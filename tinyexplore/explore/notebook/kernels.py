@@ -1,0 +1,309 @@
+"""The kernels of a view as objects: `view.kernels[0].why_opts()`, `.apply("UPCAST(0, 4)")`, `.debug()`, …"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.figures import call_text, duration_text, no_time_text
+from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.kernel import Opt, OptOps
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.byhand.caches import CacheModel
+    from tinyexplore.explore.analysis.byhand.debugger import Debugger
+    from tinyexplore.explore.analysis.byhand.gpu import GPUView
+    from tinyexplore.explore.analysis.byhand.lru import Cache
+    from tinyexplore.explore.analysis.byhand.streams import AddressStream
+    from tinyexplore.explore.analysis.byhand.throughput import Throughput
+    from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
+    from tinyexplore.explore.analysis.why.chosen import WhyOpts
+    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.tracefile.model import Branch, KernelInfo, OptOffer, Run
+    from tinyexplore.widgets import PartWidget
+
+
+class AvailableOpts(Readable, tuple[str, ...]):
+    """The legal opts of a kernel as text ("UPCAST(0, 4)"). It displays as a table with the effect of each kind.
+
+    offers: all opts by axis, also the illegal ones with their legality error.
+    """
+
+    offers: tuple[OptOffer, ...]
+
+    def __new__(cls, opts: Iterable[str], offers: tuple[OptOffer, ...] = ()) -> AvailableOpts:
+        made = super().__new__(cls, opts)
+        made.offers = offers
+        return made
+
+    def table(self) -> Table:
+        """One row per kind and axis, with all its legal amounts."""
+        rows = []
+        for offer in self.offers:
+            if offer.obstacle:
+                continue
+            opts = " ".join(opt for opt in self if opt in _texts(offer))
+            rows.append((opts, offer.caution, OptOps[offer.op].kind.laws[0].words))
+        illegal = sum(bool(offer.obstacle) for offer in self.offers)
+        notes = (
+            (f"{illegal} other combinations of kind and axis are illegal; `.offers` has the reasons.",)
+            if illegal
+            else ()
+        )
+        return Table(
+            count_text(len(self), "legal opt"), ("opt", "caution", "effect"), tuple(rows), notes, frozenset(("opt",))
+        )
+
+
+def _texts(offer: OptOffer) -> set[str]:
+    """An offer's opts as text."""
+    return {str(Opt(OptOps[offer.op], offer.axis, amount)) for amount in offer.amounts}
+
+
+class KernelView(Readable):
+    """One kernel of a capture, and everything that can be asked of it or tried on it.
+
+    Times are in microseconds. Methods that change the kernel (`apply`, `undo`, `set_opts`, `use_heuristics`, `search`,
+    `edit`) return a `Branch`. The next change starts from that branch. The captured kernel stays as it is.
+    """
+
+    def __init__(self, view: Explorer, number: int) -> None:
+        self._view = view
+        self.number = number
+
+    @property
+    def info(self) -> KernelInfo:
+        """The kernel's row in the trace, as plain data."""
+        return self._view.trace.kernels[self.number]
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.info.name
+
+    @property
+    def opts(self) -> tuple[str, ...]:
+        """The opts that it was captured with, in order."""
+        return self.info.opts
+
+    @property
+    def run(self) -> Run | None:
+        """Its samples: median, quartiles and conditions. None if it did not run."""
+        return next((run for run in self._view.trace.runs if run.kernel == self.number), None)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of its listings: "uops", "llvm", "c", "asm", …"""
+        return tuple(dict.fromkeys(one.language for one in self._view.trace.programs if one.kernel == self._owner))
+
+    @property
+    def _owner(self) -> int:
+        """The kernel whose listings it shares."""
+        return self.number if self.info.same_as is None else self.info.same_as
+
+    def listing(self, language: str | None = None) -> str:
+        """Its text in one of `languages`; by default the first one. ValueError if it has no such listing."""
+        programs = [one for one in self._view.trace.programs if one.kernel == self._owner]
+        for program in programs:
+            if language in (None, program.language):
+                return "\n".join(line.text for line in program.lines)
+        raise ValueError(f"kernel {self.number} has no listing {language!r}; it has: {', '.join(self.languages)}")
+
+    # *** analyses ***
+
+    def why_opts(self) -> WhyOpts:
+        """Why the heuristics chose its opts: each decision with its numbers, and the opts without it."""
+        return self._view.why_opts(self.number)
+
+    def caches(self, opts: Iterable[Opt | str] | None = None, caches: Sequence[Cache] | None = None) -> CacheModel:
+        """Model the cache misses of each load and store.
+
+        Args:
+            opts: model the kernel with these opts instead of its own; `()` for none.
+            caches: model these caches instead of the target's.
+        """
+        return self._view.caches(self.number, opts, caches)
+
+    def memory_stream(self, unit: int | None = None) -> AddressStream:
+        """The addresses that each load and store accesses, in order, in units of `unit` bytes (default: elements)."""
+        return self._view.memory_stream(self.number, unit)
+
+    def throughput(self, branch: Branch | None = None) -> Throughput:
+        """The bottleneck of its busiest loop by the model of `llvm-mca`. ThroughputError if that is not installed.
+
+        Args:
+            branch: analyse the kernel of this branch instead of the captured one.
+        """
+        return self._view.throughput(self.number, branch)
+
+    def gpu(self, registers: int | None = None) -> GPUView:
+        """Coalescing, bank conflicts and occupancy of a GPU's kernel. ValueError for a CPU's.
+
+        Args:
+            registers: registers per work-item as the compiler reports them (`ptxas -v`), instead of an estimate.
+        """
+        return self._view.gpu(self.number, registers)
+
+    def translate(self, targets: str | Iterable[str] | None = None) -> Rosetta:
+        """The kernel in several languages, aligned line by line: see `explore.Rosetta`.
+
+        Args:
+            targets: languages and machines, such as `["c", "cuda:sm_90"]`; by default one of each language.
+        """
+        return self._view.rosetta(self.number, targets)
+
+    def debug(self, inputs: Sequence[Any] | str | None = None, **options: Any) -> Debugger:
+        """Step through the kernel, UOp by UOp, forwards and backwards: see `explore.Debugger`.
+
+        Args:
+            inputs: contents of its buffers, or "made up"; by default those that `keep_inputs` stored.
+            options: `item`, the work-item of a GPU's kernel to follow: `{"gidx0": 1, "lidx0": 3}`.
+        """
+        return self._view.debug(self.number, inputs, **options)
+
+    def reproducer(self, path: str | Path | None = None) -> str:
+        """A script that runs and times this kernel without this package; written to `path` if one is given."""
+        return self._view.reproducer(self.number, path)
+
+    # *** changes ***
+
+    @property
+    def branch(self) -> Branch:
+        """The present branch: the result of the last change, or the kernel as captured."""
+        return self._view.branch(self.number)
+
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        """All changes that were tried, in order."""
+        return self._view.branches(self.number)
+
+    def available_opts(self) -> AvailableOpts:
+        """The opts that are legal on the present branch, with the usual amounts."""
+        opts = self._view.available_opts(self.number)
+        (variant,) = self._view.whatif.whole(self.branch).kernels
+        return AvailableOpts(opts, variant.offers)
+
+    def apply(self, opt: str) -> Branch:
+        """Add one opt: `.apply("UPCAST(0, 4)")`. An illegal one gives a failed branch with the reason."""
+        return self._view.apply(self.number, opt)
+
+    def undo(self) -> Branch:
+        """Remove the last opt."""
+        return self._view.undo(self.number)
+
+    def set_opts(self, opts: str | Iterable[Opt | str] = "") -> Branch:
+        """Replace all opts: `"UPCAST(0, 4), VECTOR(1, 16)"`, or a list; none by default."""
+        return self._view.set_opts(self.number, opts)
+
+    def use_heuristics(self) -> Branch:
+        """Use the opts of the default schedule."""
+        return self._view.hand_code(self.number)
+
+    def search(self, width: int = 2) -> Branch:
+        """Search for opts by measurement (BEAM of this width). All candidates become branches."""
+        return self._view.search(self.number, width)
+
+    def edit_text(self, stage: str = "c", branch: Branch | int | None = None) -> str:
+        """The text of a stage ("opts", "uops", "llvm" or "c") on the present branch, for `edit`."""
+        return self._view.edit_text(self.number, stage, branch)
+
+    def edit(self, stage: str, text: str) -> Branch:
+        """Replace the text of a stage, then compile, run and compare. `branch.edited` has diagnostics and times."""
+        return self._view.edit(self.number, stage, text)
+
+    # *** display ***
+
+    def table(self) -> Table:
+        """What the kernel is, and how long it takes."""
+        info, run = self.info, self.run
+        rows = [
+            ("computes", ", ".join(map(call_text, info.calls))),
+            ("opts", " ".join(info.opts) or "none"),
+            ("time", _time(self)),
+        ]
+        if run is not None and run.median_us:
+            rows.append(("rate", f"{info.flops / run.median_us / 1e3:.1f} GFLOP/s"))
+        rows.append(("listings", ", ".join(self.languages)))
+        methods = ", ".join(
+            f".{name}" for name in ("why_opts()", "available_opts()", "apply(…)", "caches()", "debug()")
+        )
+        return Table(f"kernel {self.number}: {info.name}", ("", ""), tuple(rows), (f"Try: {methods}, …",))
+
+
+def _time(kernel: KernelView) -> str:
+    run = kernel.run
+    if run is None:
+        return no_time_text(kernel.info)
+    return f"{duration_text(run.median_us)} ({duration_text(run.low_us)} to {duration_text(run.high_us)})"
+
+
+class Kernels(Readable, Sequence[KernelView]):
+    """The kernels of a view, in the order of the schedule. It displays as a table.
+
+    An index is a number, a name, or a row of `trace.kernels`. In a notebook the table is the interactive one, `widget`.
+    """
+
+    def __init__(self, view: Explorer) -> None:
+        self._view = view
+
+    @property
+    def widget(self) -> PartWidget:
+        """The table of kernels as a widget."""
+        return self._view.kernels_widget()
+
+    def __len__(self) -> int:
+        return len(self._view.trace.kernels)
+
+    @overload
+    def __getitem__(self, key: int | str | KernelInfo) -> KernelView: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> tuple[KernelView, ...]: ...
+
+    def __getitem__(self, key: int | str | KernelInfo | slice) -> KernelView | tuple[KernelView, ...]:
+        kernels = self._view.trace.kernels
+        if isinstance(key, slice):
+            return tuple(KernelView(self._view, number) for number in range(*key.indices(len(kernels))))
+        if isinstance(key, str):
+            number = next((kernel.id for kernel in kernels if kernel.name == key), None)
+            if number is None:
+                raise KeyError(
+                    f"no kernel {key!r}; there are: {', '.join(kernel.name for kernel in kernels) or 'none'}"
+                )
+            return KernelView(self._view, number)
+        number = key if isinstance(key, int) else key.id
+        number += len(kernels) if number < 0 else 0
+        if not 0 <= number < len(kernels):
+            raise IndexError(f"kernel {number}: this view has {count_text(len(kernels), 'kernel')}, numbered from 0")
+        return KernelView(self._view, number)
+
+    def __iter__(self) -> Iterator[KernelView]:
+        return (KernelView(self._view, number) for number in range(len(self)))
+
+    def table(self) -> Table:
+        """One row per kernel: number, name, calls, opts, time."""
+        rows = tuple(
+            (
+                str(one.number),
+                one.name,
+                ", ".join(map(call_text, one.info.calls)),
+                " ".join(one.opts) or "none",
+                _time(one),
+            )
+            for one in self
+        )
+        columns = ("#", "kernel", "computes", "opts", "time")
+        return Table(count_text(len(rows), "kernel"), columns, rows, code=frozenset(("kernel", "opts")))
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        try:
+            display(self.widget)
+        except ImportError:
+            display({"text/plain": str(self), "text/html": self._repr_html_()}, raw=True)
+
+
+__all__ = ["AvailableOpts", "KernelView", "Kernels"]

@@ -1,0 +1,61 @@
+"""Checks of options, so that a wrong one raises at the call and not when a page is written.
+
+A wrong type is a TypeError, a wrong value a ValueError; both name the option, what was given and what is meant.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+COUNTS = {
+    "repeat": "how many samples each launch gets",
+    "kernels": "how many kernels are kept",
+    "record_iterations": "how many steps of each kernel are recorded",
+    "iterations": "how many steps of each kernel are recorded",
+}
+
+
+def count_of(option: str, count: Any, least: int = 1) -> int:
+    """A whole number from `least` on."""
+    text = f"{option}={count!r}: {COUNTS[option]}; give a whole number from {least} on"
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(text)
+    if count < least:
+        raise ValueError(text)
+    return count
+
+
+def text_of(option: str, text: Any) -> str:
+    """A string."""
+    if not isinstance(text, str):
+        raise TypeError(f"{option}={text!r} ({type(text).__name__}): give a string")
+    return text
+
+
+def flag_of(option: str, flag: Any) -> bool:
+    """True or False; 0 and 1 are taken for them."""
+    if not isinstance(flag, int) or flag not in (0, 1):
+        raise TypeError(f"{option}={flag!r} ({type(flag).__name__}): give True or False")
+    return bool(flag)
+
+
+def path_of(option: str, path: Any) -> str | os.PathLike[str] | None:
+    """The name of a file as a string or a path; None where no file is meant."""
+    if path is not None and not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{option}={path!r} ({type(path).__name__}): give a string or a pathlib.Path")
+    return path
+
+
+def node_ids(nodes: Any) -> list[int]:
+    """The ids of nodes that were given as one or several, each by its id or as an object that has an `id`."""
+    given = list(nodes) if isinstance(nodes, Iterable) and not isinstance(nodes, str) else [nodes]
+    ids = [getattr(node, "id", node) for node in given]
+    for node, number in zip(given, ids, strict=True):
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise TypeError(f"{node!r} ({type(node).__name__}) is no node: give nodes of the trace, or their ids")
+    return ids
+
+
+__all__ = ["COUNTS", "count_of", "flag_of", "node_ids", "path_of", "text_of"]

@@ -1,0 +1,158 @@
+"""The views of an Explorer as widgets of their own: which there are, where each is pinned, and what picture it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tinyexplore.explore.analysis.shapes.of_trace import shape_of_node
+from tinyexplore.explore.tracefile.model import Stage, Trace
+from tinyexplore.explore.tracefile.pictures.rooflines import roofline_picture
+from tinyexplore.explore.tracefile.pictures.sheets import (
+    Column,
+    kernels_svg,
+    listing_svg,
+    memory_svg,
+    modules_svg,
+    passes_svg,
+    sheet_svg,
+    timing_svg,
+)
+from tinyexplore.explore.tracefile.pictures.svg import graph_svg, pipeline_svg
+from tinyexplore.explore.tracefile.pictures.timeline_picture import timeline_picture
+from tinyexplore.explore.whatif.picture import branches_svg, schedules_svg
+
+if TYPE_CHECKING:
+    from tinyexplore.widgets import CodeWidget, ExplorerWidget, GraphWidget, PartWidget
+
+W = TypeVar("W")
+
+_PANE_A = ("source", "uops")
+_PANE_C = ("asm", "ptx", "amdgcn")
+
+
+class Parts:
+    """The widgets over one trace, each made when somebody asks, and once."""
+
+    def __init__(self, explorer: ExplorerWidget, trace: Callable[[], Trace]) -> None:
+        self._explorer = explorer
+        self._trace = trace
+        self._made: dict[object, Any] = {}
+
+    def _once(self, key: object, make: Callable[[], W]) -> W:
+        if key not in self._made:
+            self._made[key] = make()
+        found: W = self._made[key]
+        return found
+
+    def _picture(self, draw: Callable[[Trace], str]) -> Callable[[], str]:
+        return lambda: draw(self._trace())
+
+    def plain(self, kind: str) -> PartWidget:
+        """The stepper, the tuner, the fusion board, a table (kernels, times, buffers), the roofline or the timeline."""
+        from tinyexplore import widgets
+
+        pictures = {
+            "kernels": kernels_svg,
+            "modules": modules_svg,
+            "timing": timing_svg,
+            "roofline": roofline_picture,
+            "timeline": timeline_picture,
+            "memory": memory_svg,
+            "stepper": passes_svg,
+            "tuner": branches_svg,
+            "rules": branches_svg,
+            "fusion": schedules_svg,
+            "shape": self._shape,
+        }
+        made: type[PartWidget] = getattr(widgets, f"{kind.title()}Widget")
+        return self._once(kind, partial(made, self._explorer, static=self._picture(pictures[kind])))
+
+    def _shape(self, trace: Trace) -> str:
+        selected = self._explorer.selected
+        try:
+            return shape_of_node(trace, selected[0] if selected else None).svg()
+        except ValueError as error:  # it shows no memory, or has sizes that change from call to call
+            return sheet_svg("Shape", (Column(""),), ((str(error),),))
+
+    def graph(self) -> GraphWidget:
+        """The graph at the reader's place."""
+        from tinyexplore.widgets import GraphWidget
+
+        def draw(trace: Trace) -> str:
+            stage = self._explorer.cursor.get("stage")
+            if self._explorer.cursor.get("graph") == "uops" and stage is not None:
+                return graph_svg(trace, stage, kind="uop")
+            return pipeline_svg(trace)
+
+        make = partial(GraphWidget, self._explorer, at=self._graph_at, static=self._picture(draw))
+        return self._once("graph", make)
+
+    def _graph_at(self, which: str, stage: Any = None, kernel: int | None = None) -> GraphWidget:
+        from tinyexplore.widgets import GraphWidget
+
+        if which == "uops":
+            found = stage_of(self._trace(), stage, kernel)
+            pinned = {
+                "look": "uops",
+                "graph": "uops",
+                "stage": found.id,
+                "step": len(found.steps),
+                "kernel": found.kernel,
+            }
+            draw: Callable[[Trace], str] = partial(graph_svg, stage=found.id, kind="uop")
+        else:
+            pinned = {"graph": "lazy", "look": which}
+            draw = graph_svg if which == "lazy" else pipeline_svg
+        make = partial(GraphWidget, self._explorer, pinned=pinned, static=self._picture(draw))
+        return self._once(("graph", *pinned.values()), make)
+
+    def code(self) -> CodeWidget:
+        """All listings."""
+        from tinyexplore.widgets import CodeWidget
+
+        make = partial(CodeWidget, self._explorer, one=self._listing, static=self._picture(listing_svg))
+        return self._once("code", make)
+
+    def _listing(self, language: str) -> CodeWidget:
+        from tinyexplore.widgets import CodeWidget
+
+        known = ["source", *dict.fromkeys(program.language for program in self._trace().programs)]
+        if language not in known:
+            raise ValueError(f"no listing {language!r} in this trace; there are: {', '.join(known)}")
+        pane = "a" if language in _PANE_A else "c" if language in _PANE_C else "b"
+        key = "source 0" if language == "source" else language
+        picture = self._picture(partial(listing_svg, language=language))
+        make = partial(CodeWidget, self._explorer, pane=pane, pinned={"tabs": {pane: key}}, static=picture)
+        return self._once(("code", language), make)
+
+
+def stage_of(trace: Trace, wanted: Stage | int | str | None, kernel: int | None = None) -> Stage:
+    """The stage of that number or name with UOps; of a name that several have, the first of `kernel`; of None, the last
+    with UOps of the kernel (of the first one)."""
+    if isinstance(wanted, Stage):
+        return wanted
+    if isinstance(wanted, int):
+        if not 0 <= wanted < len(trace.stages):
+            raise ValueError(f"stage {wanted}: this trace has stages 0 … {len(trace.stages) - 1}")
+        return trace.stages[wanted]
+    of = 0 if kernel is None and wanted is None else kernel
+    graphs = [stage for stage in trace.stages if _has_uops(trace, stage) and of in (None, stage.kernel)]
+    if wanted is None:
+        if not graphs:
+            raise ValueError("this trace has no UOps: nothing was compiled")
+        return graphs[-1]
+    named = [stage for stage in graphs if stage.name == wanted]
+    if not named:
+        names = ", ".join(dict.fromkeys(stage.name for stage in graphs))
+        raise ValueError(f"no stage {wanted!r} with UOps; there are: {names}")
+    return named[0]
+
+
+def _has_uops(trace: Trace, stage: Stage) -> bool:
+    roots = stage.after or stage.before
+    return len(roots) == 1 and trace.nodes[roots[0]].kind == "uop"
+
+
+__all__ = ["Parts", "stage_of"]

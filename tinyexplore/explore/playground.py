@@ -1,0 +1,30 @@
+"""The rule playground: rules written in a cell, tried on captured kernels, each firing checked.
+
+`@playground.rule(pattern)` makes a rule, `view.playground` tries it: where it would match, what comes of firing it, of
+having it in the pipeline, or of having another one no more. `equivalent(before, after)` is the check by itself.
+
+The implementation is in `whatif/playground/`.
+"""
+
+from __future__ import annotations
+
+from tinyexplore.explore.whatif.playground.checking import CheckedFiring, check_firings
+from tinyexplore.explore.whatif.playground.equivalence import Counterexample, Verdict, equivalent
+from tinyexplore.explore.whatif.playground.written import law, rule, written_rules
+from tinyexplore.uop import Ops, UOp, UPat, cvar, var
+
+__all__ = [
+    "CheckedFiring",
+    "Counterexample",
+    "Ops",
+    "UOp",
+    "UPat",
+    "Verdict",
+    "check_firings",
+    "cvar",
+    "equivalent",
+    "law",
+    "rule",
+    "var",
+    "written_rules",
+]

@@ -1,0 +1,158 @@
+"""DEBUG output: one more recorder, which writes what it hears instead of keeping it."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tinyexplore.engine import further_listings
+from tinyexplore.explore.recording.describe import describe, launches_text, search_text, uops_listing
+from tinyexplore.explore.recording.held import roots_of
+from tinyexplore.explore.recording.realised import RealisedGraph
+from tinyexplore.explore.tracefile.pictures.highlight import for_stream
+from tinyexplore.explore.tracefile.wellformed import write_text
+from tinyexplore.schedule import ScheduleItem
+from tinyexplore.trace import (
+    Compiled,
+    Decided,
+    Event,
+    Launches,
+    Measured,
+    OptApplied,
+    Planned,
+    Ran,
+    Recorder,
+    Rendered,
+    Searched,
+    SourceLine,
+    StageBegan,
+)
+from tinyexplore.util import GlobalCounters, config
+
+PROFILE_FILE = "profile.json"
+
+
+class ConsoleRecorder(Recorder):
+    """Writes events to standard output, by the level of DEBUG.
+
+    1: devices when they are first used. 2: kernels as they run, with times, and what BEAM found. 3: buffers, opts,
+    candidates and decisions with reasons. 4: sources. 5: each kernel's ast. 6: its linear program. 7: its assembly.
+    With PROFILE=1 it also keeps what ran, and writes it as a timeline when the process ends; with GRAPH=1, the graph of
+    what was realised, as a picture.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.devices: set[str] = set()
+        self.total_seconds = 0.0
+        self.profile: list[dict[str, Any]] = []
+        self.graph = RealisedGraph()
+
+    def record(self, event: Event) -> None:
+        settings = config()
+        if settings.PROFILE and isinstance(event, Ran):
+            self.keep(event)
+        if settings.GRAPH and isinstance(event, StageBegan) and event.stage == "schedule":
+            self.draw(event)
+        text = self.text(event, settings.DEBUG) if settings.DEBUG else None
+        if text:
+            print(text, file=sys.stdout, flush=True)
+
+    def text(self, event: Event, level: int) -> str | None:
+        """What there is to say of `event` at this level; None for nothing."""
+        match event:
+            case Compiled(program=program) if program.target.name not in self.devices:
+                self.devices.add(program.target.name)
+                return str(program.target.describe())
+            case Ran() if level >= 2:
+                return self.ran(event)
+            case Planned(plan=plan) if level >= 2:
+                return f"memory: {plan.describe()}"
+            case Launches() if level >= 2:
+                return launches_text(event)
+            case Searched() if level >= 2:
+                return f"BEAM    {search_text(event)}"
+            case Measured(kernel=kernel, seconds=seconds, note=note) if level >= 3:
+                opts = ", ".join(map(str, kernel.applied)) or "no opts"
+                return f"    {seconds * 1e6:10.1f} µs  {opts}{note and f' ({note})'}"
+            case OptApplied(opt=opt, reason=reason) if level >= 3:
+                return f"    {opt}: {reason}"
+            case Decided(lazybuffer=node, decision=decision, reason=reason) if level >= 3:
+                return f"    {describe(node).label}: {decision}, {reason}"
+            case StageBegan(stage="kernel", root=ScheduleItem() as item) if level >= 3:
+                return _kernel_text(item, level)
+            case Rendered(language=language, program=program) if level >= 4 and language == program.language:
+                return _program_text(event, level)
+        return None
+
+    def ran(self, event: Ran) -> str:
+        runner = event.exec_item.runner
+        self.total_seconds += event.seconds
+        name = f"{event.exec_item.item.device} {runner.spec.name}" if runner is not None else "copy"
+        times = f"{event.seconds * 1e6:9.1f} µs {self.total_seconds * 1e3:8.2f} ms in all"
+        seconds = max(event.seconds, 1e-9)
+        rates = f"{event.flops / seconds / 1e9:7.2f} GFLOP/s {event.bytes_moved / seconds / 1e9:6.2f} GB/s"
+        return f"{name:34s}{times} {rates} {GlobalCounters.mem_used / 1e6:7.2f} MB used"
+
+    def keep(self, event: Ran) -> None:
+        """One span of the timeline; the first one sees to its being written."""
+        if not self.profile:
+            atexit.register(self.write_profile)
+        runner = event.exec_item.runner
+        started_us = (time.perf_counter() - event.seconds) * 1e6
+        self.profile.append(
+            {
+                "ph": "X",
+                "pid": os.getpid(),
+                "tid": 0 if runner is None else event.exec_item.item.device,
+                "name": "copy" if runner is None else runner.spec.name,
+                "ts": started_us,
+                "dur": event.seconds * 1e6,
+                "args": {"flops": event.flops, "bytes_moved": event.bytes_moved},
+            }
+        )
+
+    def draw(self, event: StageBegan) -> None:
+        """What is about to be realised comes into the picture; the first one sees to its being written."""
+        if not self.graph.nodes:
+            atexit.register(self.write_graph, config().GRAPHPATH)
+        self.graph.add(roots_of(event.root))
+
+    def write_graph(self, path: str = "") -> Path:
+        """Writes the picture, and says where."""
+        written = self.graph.write(path)
+        print(f"GRAPH: {len(self.graph.nodes)} LazyBuffers in {written}", file=sys.stdout, flush=True)
+        return written
+
+    def write_profile(self) -> Path:
+        """Writes the timeline into the current folder, for ui.perfetto.dev or chrome://tracing."""
+        path = Path(PROFILE_FILE)
+        return write_text(path, json.dumps({"traceEvents": self.profile, "displayTimeUnit": "ms"}))
+
+
+def _joined(language: str, lines: tuple[SourceLine, ...]) -> str:
+    """A listing, in colours where it goes to a terminal."""
+    return "\n".join(for_stream(language, [line.text for line in lines], sys.stdout))
+
+
+def _kernel_text(item: ScheduleItem, level: int) -> str:
+    """The buffers of a kernel that is about to be compiled; from 5 on also its ast."""
+    buffers = [f"    data{place}: {buffer!r}" for place, buffer in enumerate(item.buffers)]
+    if level >= 5 and item.ast is not None:
+        buffers.append(_joined("uops", uops_listing(item.ast.toposort())))
+    return "\n".join(buffers)
+
+
+def _program_text(event: Rendered, level: int) -> str:
+    """The source of a program; from 6 on after its linear program, from 7 on before its assembly."""
+    parts = [_joined(event.language, event.lines)]
+    if level >= 6:
+        parts.insert(0, _joined("uops", uops_listing(event.program.uops)))
+    if level >= 7:
+        parts += [_joined("asm", lines) for language, lines in further_listings(event.program) if language == "asm"]
+    return "\n".join(parts)

@@ -1,6 +1,0 @@
-"""The shape view: a ShapeTracker as grids of logical index, place in memory and mask."""
-
-from tinyexplore.explore.shapes.cells import Cell
-from tinyexplore.explore.shapes.view import ShapeView, shape
-
-__all__ = ["Cell", "ShapeView", "shape"]

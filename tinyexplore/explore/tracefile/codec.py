@@ -1,0 +1,323 @@
+"""Traces to JSON and back: plain objects under the field names of `explore/tracefile/model.py`."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import io
+import json
+import os
+import types
+import typing
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, partial
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from tinyexplore.explore.tracefile.columns import Rows, packed, unpacked
+from tinyexplore.explore.tracefile.model import TRACE_VERSION, Trace
+from tinyexplore.explore.tracefile.valid import TraceFormatError, check_trace, constraint_of, hints_of, within
+from tinyexplore.explore.tracefile.wellformed import well_formed
+from tinyexplore.util.interpreter import collecting_later
+from tinyexplore.util.untrusted import (
+    MEMORY,
+    MEMORY_PER_BYTE,
+    MEMORY_PER_PACKED_BYTE,
+    PIECE_BYTES,
+    JsonLimits,
+    UntrustedError,
+    bounded_json,
+    gunzip,
+)
+from tinyexplore.util.whole_files import write_whole
+
+Codec = Callable[[Any], Any]
+Row = TypeVar("Row")
+_GZIP = b"\x1f\x8b"
+_MOST = 1 << 63  # no size, time or count is as large
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a trace that is read.
+
+    nbytes: of its JSON text, decompressed. The training step of a small network has 12 to 24 million.
+    values: numbers, texts, arrays and objects in it. That step has 1.6 million.
+    depth: nested arrays and objects.
+    memory: bytes that reading a small file may take, by an upper estimate. A large file may take more: 16 bytes for
+        each of its bytes, 160 if it is compressed.
+    """
+
+    nbytes: int = 256 << 20
+    values: int = 10_000_000
+    depth: int = 32
+    memory: int = MEMORY
+
+    def of_text(self, memory: int) -> JsonLimits:
+        """These limits for a text whose file is large enough for so many bytes of memory."""
+        return JsonLimits(self.nbytes, self.values, self.depth, max(self.memory, memory))
+
+
+LIMITS = Limits()
+
+
+def trace_to_json(trace: Trace) -> str:
+    """The trace as one JSON object, without white space."""
+    return _json_text(_encoder(Trace)(trace))
+
+
+def trace_from_json(text: str | bytes, limits: Limits = LIMITS) -> Trace:
+    """The trace that `trace_to_json` wrote, or `trace_to_bytes` (in columns); equal (`==`) to the one it was given.
+
+    TraceFormatError for anything else, with the place and what is wrong there, and for what is larger than `limits`.
+    """
+    return _trace_of(text, limits.of_text(MEMORY_PER_BYTE * len(text)))
+
+
+def _trace_of(text: str | bytes | Iterable[bytes], limits: JsonLimits) -> Trace:
+    try:
+        data = bounded_json(text, limits)
+    except UnicodeEncodeError as error:
+        raise TraceFormatError(f"not a trace: the text is not UTF-8 ({error})") from None
+    except UntrustedError as error:
+        hint = "; larger ones are read with limits=Limits(...)" if "more than" in str(error) else ""
+        raise TraceFormatError(f"not a trace: {error}{hint}") from None
+    if not isinstance(data, dict) or "version" not in data:
+        raise TraceFormatError(f'not a trace: expected a JSON object with "version", found {type(data).__name__}')
+    if type(data["version"]) is not int or data["version"] != TRACE_VERSION:
+        raise TraceFormatError(
+            f"trace version {data['version']!r:.40}: this tinyexplore reads version {TRACE_VERSION}; "
+            f"capture again, or open it with the release that wrote it"
+        )
+    try:
+        trace: Trace = _decode_dataclass(Trace)(unpacked(Trace, data, limits.nbytes, limits.memory))
+    except TraceFormatError as error:
+        raise TraceFormatError(str(error).removeprefix(".")) from None
+    check_trace(trace)
+    return trace
+
+
+def row_to_data(row: Any) -> Any:
+    """One row of a trace as what JSON can write."""
+    kind: Any = type(row)
+    return _encoder(kind)(row)
+
+
+def rows_from_data(kind: type[Row], data: list[Any]) -> tuple[Row, ...]:
+    """The rows of a trace that `row_to_data` wrote, each checked by itself."""
+    of_kind: Any = kind
+    decode = _decode_dataclass(of_kind)
+    return tuple(decode(row) for row in data)
+
+
+def trace_to_bytes(trace: Trace) -> bytes:
+    """The gzipped JSON, tables as columns: what travels in a widget, in an export and in a .json.gz file; equal for
+    equal traces."""
+    with collecting_later():
+        data = packed(Trace, _encoder(Trace)(trace))
+        return gzip.compress(_json_text(data).encode(), compresslevel=9, mtime=0)
+
+
+def _json_text(data: Any) -> str:
+    return well_formed(json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
+
+
+def trace_from_bytes(data: bytes, limits: Limits = LIMITS) -> Trace:
+    """A trace from JSON text, compressed or not."""
+    return _trace_in(io.BytesIO(data), len(data), limits)
+
+
+def _trace_in(file: BinaryIO, nbytes: int, limits: Limits) -> Trace:
+    """The trace in `file`, which has so many bytes."""
+    start = file.read(len(_GZIP))
+    file.seek(0)
+    if start != _GZIP:
+        return _trace_of(iter(partial(file.read, PIECE_BYTES), b""), limits.of_text(MEMORY_PER_BYTE * nbytes))
+    return _trace_of(gunzip(file, limits.nbytes), limits.of_text(MEMORY_PER_PACKED_BYTE * nbytes))
+
+
+def save_trace(trace: Trace, path: str | Path) -> Path:
+    """Writes `trace` to `path`, whole or not at all: gzipped where the name ends in ".gz", else plain JSON."""
+    path = Path(path)
+    data = trace_to_bytes(trace) if path.suffix == ".gz" else trace_to_json(trace).encode()
+    return write_whole(path, data)
+
+
+def load_trace(path: str | Path, limits: Limits = LIMITS) -> Trace:
+    """The trace in a file, compressed or not, whatever its name."""
+    try:
+        with open(path, "rb") as file:
+            return _trace_in(file, os.fstat(file.fileno()).st_size, limits)
+    except TraceFormatError as error:
+        raise TraceFormatError(f"{path}: {error}") from error
+
+
+# *** codecs, made once per type from the model's annotations ***
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+@cache
+def _encoder(hint: Any) -> Codec:
+    kind, _ = constraint_of(hint)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _encode_dataclass(kind)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return _optional(_encoder(_without_none(arguments))) if type(None) in arguments else _identity
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        item = _encoder(arguments[0])
+        if item is _identity:
+            return _identity  # json writes a tuple as an array
+        return lambda values: [item(value) for value in values]
+    return _identity
+
+
+@cache
+def _encode_dataclass(kind: type) -> Codec:
+    fields = [(name, _encoder(hint)) for name, hint in hints_of(kind).items()]
+    plain = [name for name, encode in fields if encode is _identity]
+    nested = [(name, encode) for name, encode in fields if encode is not _identity]
+
+    def encode(value: Any) -> dict[str, Any]:
+        found = {name: getattr(value, name) for name in plain}
+        for name, encode_field in nested:
+            found[name] = encode_field(getattr(value, name))
+        return found
+
+    return encode
+
+
+@cache
+def _decoder(hint: Any) -> Codec:
+    kind, _ = constraint_of(hint)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _decode_dataclass(kind)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        if type(None) in arguments:
+            return _optional(_decoder(_without_none(arguments)))
+        return _decode_either({argument: _decoder(argument) for argument in arguments})
+    if origin is tuple:
+        return _decode_tuple(arguments)
+    return {float: _to_float, int: _to_int, str: _to_text, bool: _to_bool}[kind]
+
+
+def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        item = _decoder(arguments[0])
+
+        def decode_many(values: Any) -> tuple[Any, ...]:
+            try:
+                return tuple([item(value) for value in _array(values)])
+            except TraceFormatError:
+                return _each([item] * len(_array(values)), values)  # to say which
+
+        return decode_many
+    items = [_decoder(argument) for argument in arguments]
+
+    def decode_each(values: Any) -> tuple[Any, ...]:
+        if len(_array(values)) != len(items):
+            raise TraceFormatError(f"expected {len(items)} values, found {len(values)}")
+        return _each(items, values)
+
+    return decode_each
+
+
+def _each(decoders: list[Codec], values: list[Any] | Rows) -> tuple[Any, ...]:
+    found = []
+    for place, (decode, value) in enumerate(zip(decoders, values, strict=True)):
+        try:
+            found.append(decode(value))
+        except TraceFormatError as error:
+            raise within(f"[{place}]", error) from None
+    return tuple(found)
+
+
+@cache
+def _decode_dataclass(kind: type) -> Codec:
+    decoders = [(name, _decoder(hint)) for name, hint in hints_of(kind).items()]
+    optional = {field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING}
+
+    def decode(data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise TraceFormatError(f"expected an object for {kind.__name__}, found {_found(data)}")
+        values = {}
+        for name, decode_field in decoders:
+            if name in data:
+                try:
+                    values[name] = decode_field(data[name])
+                except TraceFormatError as error:
+                    raise within(f".{name}", error) from None
+            elif name not in optional:
+                raise TraceFormatError(f"{kind.__name__} has no {name!r}")
+        return kind(**values)
+
+    return decode
+
+
+def _without_none(arguments: tuple[Any, ...]) -> Any:
+    (kind,) = (argument for argument in arguments if argument is not type(None))
+    return kind
+
+
+def _optional(codec: Codec) -> Codec:
+    if codec is _identity:
+        return _identity
+    return lambda value: None if value is None else codec(value)
+
+
+def _decode_either(decoders: dict[type, Codec]) -> Codec:
+    def decode(value: Any) -> Any:
+        if type(value) not in decoders:
+            raise TraceFormatError(f"expected {' or '.join(kind.__name__ for kind in decoders)}, found {_found(value)}")
+        return decoders[type(value)](value)
+
+    return decode
+
+
+def _array(values: Any) -> list[Any] | Rows:
+    if not isinstance(values, (list, Rows)):
+        raise TraceFormatError(f"expected an array, found {_found(values)}")
+    return values
+
+
+def _to_float(value: Any) -> float:
+    if type(value) is float and isfinite(value):
+        return value
+    if type(value) is not int:
+        raise TraceFormatError(f"expected a finite number, found {_found(value)}")
+    return float(_to_int(value))
+
+
+def _to_int(value: Any) -> int:
+    if type(value) is not int:
+        raise TraceFormatError(f"expected int, found {_found(value)}")
+    if not -_MOST < value < _MOST:
+        raise TraceFormatError("an int of more than 64 bits")
+    return value
+
+
+def _to_text(value: Any) -> str:
+    if type(value) is not str:
+        raise TraceFormatError(f"expected str, found {_found(value)}")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise TraceFormatError(f"half of a surrogate pair in the text {value!a:.40}") from None
+    return value
+
+
+def _to_bool(value: Any) -> bool:
+    if type(value) is not bool:
+        raise TraceFormatError(f"expected bool, found {_found(value)}")
+    return value
+
+
+def _found(value: Any) -> str:
+    return f"{type(value).__name__}" if isinstance(value, (list, dict)) else f"{value!a:.40}"

@@ -1,0 +1,362 @@
+"""Tables as columns, as traces travel: the values of a field beside each other, ids as differences from the row before.
+
+Said of what `codec` makes of a trace, so that its types and constraints are checked afterwards as ever. A table of rows
+becomes `{"rows": 3, "columns": {"src": [5, 1, -2], "how": ["rewrite", ...]}}`: the names of fields are said once, equal
+values stand together, and ids, which mostly count on, become small. Texts of lines are numbered in a table "texts" of
+the trace: kernels of one form have mostly equal lines, too far apart for the window of gzip. A text is the number of a
+form, which is the text without its numbers, and the differences of these from the last text of the form. Digests that
+follow from the rest of a node are left out. The twin is `widgets/src/columns.ts`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import accumulate
+from typing import Any
+
+from tinyexplore.explore.tracefile.digests import derived, without_derived
+from tinyexplore.explore.tracefile.valid import Id, Index, TraceFormatError, constraint_of, hints_of, within
+
+FEW = 4  # rows; a smaller table stays as it is
+_NUMBER = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,14})(?![0-9])")  # a number that JavaScript has exactly
+_HOLE = "\x01"  # where a form has a number
+MOST_OF_FORMS = 16 << 20  # characters
+Recode = Callable[[Any], Any]
+
+
+def packed(kind: type, data: dict[str, Any]) -> dict[str, Any]:
+    """`data`, an object of `kind`, with its tables as columns."""
+    if nodes := data.get("nodes"):
+        data = {**data, "nodes": without_derived(nodes)}
+    found: dict[str, Any] = _of_row(kind, _pack_table)(data)
+    texts: dict[str, int] = {}
+    for table in _line_tables(found):
+        numbers = [texts.setdefault(text, len(texts)) for text in table["columns"]["text"]]
+        table["columns"]["text"] = _differences(numbers)
+    if texts:
+        found["texts"] = _packed_texts(list(texts))
+    return found
+
+
+class Rows:
+    """The rows of a table that `kind` describes. Each is made when it is read: a foreign table may be very long."""
+
+    def __init__(self, kind: type, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
+        self._kind = kind
+        self._names = names
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def replace(self, name: str, column: Sequence[Any]) -> None:
+        """Puts `column` in place of the column of that name, if there is one."""
+        if name in self._names:
+            at = self._names.index(name)
+            self._columns = [*self._columns[:at], column, *self._columns[at + 1 :]]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        unpack = _of_row(self._kind, _unpack_table)
+        for row in zip(*self._columns, strict=True):
+            yield unpack(dict(zip(self._names, row, strict=True)))
+
+
+def unpacked(kind: type, data: dict[str, Any], nbytes: int = 1 << 62, memory: int = 1 << 62) -> dict[str, Any]:
+    """`data` with rows in place of columns; TraceFormatError where columns do not make a table.
+
+    nbytes: the most that the lines of all programs may have, each counted as often as it occurs.
+    memory: the most bytes that the texts of lines may have, each counted once.
+    """
+    if "texts" in data:
+        texts = _unpacked_texts(data["texts"], min(nbytes, memory))
+        data = {name: value for name, value in data.items() if name != "texts"}
+        total = 0
+        for table in _line_tables(data):
+            numbers = _sums(table["columns"]["text"])
+            lines = [_text_at(number, texts) for number in numbers]
+            total += sum(len(line) for line in lines if isinstance(line, str))
+            if total > nbytes:
+                raise TraceFormatError(f"programs: their lines have more than {nbytes} characters")
+            table["columns"]["text"] = lines
+    found: dict[str, Any] = _of_row(kind, _unpack_table)(data)
+    nodes = found.get("nodes")
+    if isinstance(nodes, Rows):
+        nodes.replace("digest", derived(nodes))
+    elif isinstance(nodes, list):
+        digests = derived(nodes)
+        found["nodes"] = [
+            {**row, "digest": digest} if isinstance(row, dict) and "digest" in row else row
+            for row, digest in zip(nodes, digests, strict=True)
+        ]
+    return found
+
+
+def _packed_texts(texts: list[str]) -> Any:
+    if any(_HOLE in text for text in texts):
+        return texts
+    forms: dict[str, int] = {}
+    form_of_text: list[int] = []
+    last: list[list[int]] = []
+    differences: list[int] = []
+    for text in texts:
+        pieces = _NUMBER.split(text)
+        form = forms.setdefault(_HOLE.join(pieces[::2]), len(forms))
+        form_of_text.append(form)
+        numbers = [int(piece) for piece in pieces[1::2]]
+        if form == len(last):
+            last.append([0] * len(numbers))
+        differences += [number - before for number, before in zip(numbers, last[form], strict=True)]
+        last[form] = numbers
+    if sum(map(len, forms)) > MOST_OF_FORMS:
+        return texts
+    return {"forms": list(forms), "form": form_of_text, "numbers": differences}
+
+
+def _unpacked_texts(packed: Any, most: int) -> list[Any]:
+    """The texts, `most` characters in all. An older release keeps them as a list."""
+    if isinstance(packed, list):
+        return packed
+    wrong = TraceFormatError("texts: expected forms, the form of each text, and its numbers")
+    try:
+        if not all(type(number) is int for number in packed["numbers"]):
+            raise wrong
+        if sum(map(len, packed["forms"])) > MOST_OF_FORMS:
+            raise TraceFormatError(f"texts: their forms have more than {MOST_OF_FORMS} characters")
+        pieces = [form.split(_HOLE) for form in packed["forms"]]
+        last = [[0] * (len(form) - 1) for form in pieces]
+        differences = iter(packed["numbers"])
+        found = []
+        characters = 0
+        for form in packed["form"]:
+            if form < 0:
+                raise IndexError(form)
+            numbers = last[form] = [number + next(differences) for number in last[form]]
+            text = "".join([piece + str(number) for piece, number in zip(pieces[form], numbers, strict=False)])
+            found.append(text + pieces[form][-1])
+            characters += len(found[-1])
+            if characters > most:
+                raise TraceFormatError(f"texts: they have more than {most} characters")
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, StopIteration) as error:
+        raise wrong from error
+    return found
+
+
+def _line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tables of lines, as columns, in the programs of a packed trace; what has another form is passed over."""
+    programs = data.get("programs")
+    if isinstance(programs, dict):
+        columns = programs.get("columns")
+        tables = columns.get("lines") if isinstance(columns, dict) else None
+    else:
+        rows = programs if isinstance(programs, list) else []
+        tables = [row.get("lines") for row in rows if isinstance(row, dict)]
+    found = []
+    for table in tables if isinstance(tables, list) else []:
+        columns = table.get("columns") if isinstance(table, dict) else None
+        if isinstance(columns, dict) and isinstance(columns.get("text"), list):
+            found.append(table)
+    return found
+
+
+def _text_at(number: Any, texts: list[Any]) -> Any:
+    """What is no number of a text stays, for the decoder to refuse."""
+    return texts[number] if type(number) is int and 0 <= number < len(texts) else number
+
+
+# *** through the model ***
+
+
+@cache
+def _of_row(kind: type, table: Callable[[type, Any], Any]) -> Recode:
+    """Recodes the tables in an object of `kind`."""
+    fields = {name: _of_value(hint, table) for name, hint in hints_of(kind).items()}
+    deep = {name: recode for name, recode in fields.items() if recode is not None}
+
+    def recode_row(data: Any) -> Any:
+        if not deep or not isinstance(data, dict):
+            return data
+        found = dict(data)
+        for name, recode in deep.items():
+            if name in found:
+                try:
+                    found[name] = recode(found[name])
+                except TraceFormatError as error:
+                    raise within(f".{name}", error) from None
+        return found
+
+    return recode_row
+
+
+def _of_value(hint: Any, table: Callable[[type, Any], Any]) -> Recode | None:
+    """Recodes values of a field; None where there is no table in them."""
+    kind, _ = constraint_of(hint)
+    if dataclasses.is_dataclass(kind):
+        assert isinstance(kind, type)
+        return _of_row(kind, table)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        found = [recode for argument in arguments if (recode := _of_value(argument, table)) is not None]
+        return found[0] if found else None
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        row = arguments[0]
+        if isinstance(row, type) and dataclasses.is_dataclass(row):
+            return lambda values: table(row, values)
+    return None
+
+
+# *** tables ***
+
+
+def _pack_table(kind: type, rows: list[dict[str, Any]]) -> Any:
+    rows = [_of_row(kind, _pack_table)(row) for row in rows]
+    if len(rows) < FEW:
+        return rows
+    columns = {name: [row[name] for row in rows] for name in hints_of(kind)}
+    for name, code in _codes(kind).items():
+        columns[name] = _ENCODE[code](columns[name])
+    table = {"rows": len(rows), "columns": columns}
+    if chained := [name for name, code in _codes(kind).items() if code == "chained"]:
+        table["chained"] = chained
+    if times := [name for name in _times(kind) if all(map(_is_whole, columns[name]))]:
+        table["differences"] = times
+        columns |= {name: _differences([int(time) for time in columns[name]]) for name in times}
+    return table
+
+
+def _unpack_table(kind: type, data: Any) -> Any:
+    if isinstance(data, dict):
+        return _rows_of(kind, data)
+    if not isinstance(data, list):
+        return data  # the decoder refuses it
+    return [_of_row(kind, _unpack_table)(row) for row in data]
+
+
+def _rows_of(kind: type, data: dict[str, Any]) -> Rows:
+    columns, count = data.get("columns"), data.get("rows")
+    if not isinstance(columns, dict) or type(count) is not int or count < 0:
+        raise TraceFormatError("expected an array, or an object with rows and columns")
+    codes = _codes(kind)
+    chained, differences = data.get("chained"), data.get("differences")
+    values: dict[str, list[Any]] = {}
+    for name, column in columns.items():
+        if not isinstance(column, list) or len(column) != count:
+            raise TraceFormatError(f"the column {name!r:.40} has not {count} values")
+        code = codes.get(name)
+        if code == "chained" and not (isinstance(chained, list) and name in chained):
+            code = None  # written before lists of ids were coded
+        elif isinstance(differences, list) and name in differences:
+            code = "previous"
+        values[name] = column if code is None else _DECODE[code](column)
+    if not values:
+        raise TraceFormatError("a table without columns")
+    return Rows(kind, list(values), list(values.values()))
+
+
+@cache
+def _times(kind: type) -> tuple[str, ...]:
+    """The fields that are coded as differences where they are whole: moments, which mostly grow."""
+    return tuple(
+        name for name, hint in hints_of(kind).items() if name.endswith("_us") and constraint_of(hint)[0] is float
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | float) and float(value).is_integer() and abs(value) < 1 << 53
+
+
+@cache
+def _codes(kind: type) -> dict[str, str]:
+    """The fields that are coded.
+
+    "previous": an id as its difference from the row before. "distance": a list of ids of earlier rows, each as its
+    distance from the row that it is in. "chained": a list of ids, each as its difference from the id before it; the
+    first, from the first of the list before.
+    """
+    found = {}
+    for name, hint in hints_of(kind).items():
+        plain, constraint = constraint_of(hint)
+        arguments = typing.get_args(plain)
+        if isinstance(constraint, Id | Index):
+            found[name] = "previous"
+        elif typing.get_origin(plain) in (types.UnionType, typing.Union):
+            if any(isinstance(constraint_of(argument)[1], Id | Index) for argument in arguments):
+                found[name] = "previous"
+        elif typing.get_origin(plain) is tuple and arguments[1:] == (Ellipsis,):
+            _, item = constraint_of(arguments[0])
+            if isinstance(item, Index) and item.before:
+                found[name] = "distance"
+            elif isinstance(item, Id | Index):
+                found[name] = "chained"
+    return found
+
+
+def _differences(values: Sequence[int | None]) -> list[int | None]:
+    """None stays None, and is passed over."""
+    found: list[int | None] = []
+    last = 0
+    for value in values:
+        found.append(None if value is None else value - last)
+        last = last if value is None else value
+    return found
+
+
+def _sums(values: Sequence[Any]) -> list[Any]:
+    found: list[Any] = []
+    last = 0
+    for value in values:
+        if type(value) is int:
+            last += value
+            found.append(last)
+        else:
+            found.append(value)
+    return found
+
+
+def _distances(values: Sequence[Sequence[int]]) -> list[list[int]]:
+    return [[place - value for value in items] for place, items in enumerate(values)]
+
+
+def _ids(values: Sequence[Any]) -> list[Any]:
+    return [
+        [place - item if type(item) is int else item for item in items] if isinstance(items, list) else items
+        for place, items in enumerate(values)
+    ]
+
+
+def _chained(values: Sequence[Sequence[int]]) -> list[list[int]]:
+    found = []
+    first = 0
+    for items in values:
+        before = (first, *items[:-1])
+        found.append([item - last for item, last in zip(items, before, strict=False)])
+        first = items[0] if items else first
+    return found
+
+
+def _unchained(values: Sequence[Any]) -> list[Any]:
+    found: list[Any] = []
+    first = 0
+    for items in values:
+        if not isinstance(items, list) or any(type(item) is not int for item in items):
+            found.append(items)  # whoever decodes it says what is wrong
+            continue
+        ids = list(accumulate(items, initial=first))[1:]
+        found.append(ids)
+        first = ids[0] if ids else first
+    return found
+
+
+_ENCODE: dict[str, Callable[[Any], list[Any]]] = {
+    "previous": _differences,
+    "distance": _distances,
+    "chained": _chained,
+}
+_DECODE: dict[str, Callable[[Any], list[Any]]] = {"previous": _sums, "distance": _ids, "chained": _unchained}
+
+
+__all__ = ["Rows", "packed", "unpacked"]

@@ -1,0 +1,64 @@
+"""Digests of UOps: short names of their content, equal in every process.
+
+A digest is made of what a trace has of a node, so that a packed trace leaves it out and its readers make it again
+(`columns.py`, `widgets/src/digests.ts`): digests do not compress, and were a third of a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha1
+from typing import Any
+
+from tinyexplore.explore.tracefile.wellformed import well_formed
+
+_MEMORY = ("DEFINE_GLOBAL", "DEFINE_LOCAL")
+DIGEST_LENGTH = 12  # hexadecimal digits
+
+
+def content_digest(op: str, dtype: str, arg: str, detail: str, sources: Sequence[str]) -> str:
+    """The digest of a UOp, by the fields of its node and the digests of its sources.
+
+    `detail` counts for memory alone: it has the size, which is part of the type.
+    """
+    text = f"{op}|{dtype}|{arg}|{detail if op in _MEMORY else ''}|{','.join(sources)}"
+    try:
+        content = text.encode()
+    except UnicodeEncodeError:
+        content = well_formed(text).encode()
+    return sha1(content, usedforsecurity=False).hexdigest()[:DIGEST_LENGTH]
+
+
+def without_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of nodes, as data, with None for each digest that `derived` makes again."""
+    digests: list[str] = []
+    found = []
+    for row in nodes:
+        digest = row["digest"]
+        is_derived = row["kind"] == "uop" and digest == _of_row(row, digests)
+        found.append({**row, "digest": None} if is_derived else row)
+        digests.append(digest)
+    return found
+
+
+def derived(nodes: Iterable[Any]) -> list[Any]:
+    """The digests of rows of nodes, as data; those that are left out are made again. A row that is malformed keeps
+    what it has, for the decoder to refuse."""
+    found: list[Any] = []
+    for row in nodes:
+        digest = row.get("digest") if isinstance(row, dict) else None
+        if digest is None:
+            try:
+                digest = _of_row(row, found) if row["kind"] == "uop" else None
+            except (KeyError, TypeError, IndexError, AttributeError):
+                digest = None
+        found.append(digest)
+    return found
+
+
+def _of_row(row: dict[str, Any], digests: Sequence[str]) -> str:
+    sources = [digests[source] for source in row["src"]]
+    return content_digest(row["op"], row["dtype"], row["arg"], row["detail"], sources)
+
+
+__all__ = ["DIGEST_LENGTH", "content_digest", "derived", "without_derived"]

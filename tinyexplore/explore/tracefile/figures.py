@@ -1,0 +1,309 @@
+"""The figures of a trace, in counts and microseconds: what the strip, the static picture, the footer and texts say.
+
+The same as widgets/src/figures.ts, figure for figure. One clock: a stage's time is its own, without that of the stages
+inside; the parts add up to `compile_us`. A search's time and that of listings made for the reader stand apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from math import floor, log10
+from typing import Literal
+
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run, Stage, Trace
+
+Place = Literal["python", "lazy", "kernels", "passes", "uops", "code", "run"]
+
+LANGUAGE_NAMES = {
+    "uops": "UOps",
+    "c": "C",
+    "llvm": "LLVM IR",
+    "llvm-opt": "LLVM optimised",
+    "asm": "Assembly",
+    "python": "Python program",
+    "ptx": "PTX",
+    "amdgcn": "AMDGCN assembly",
+    "cuda": "CUDA",
+    "opencl": "OpenCL",
+    "hip": "HIP",
+    "metal": "Metal",
+    "wgsl": "WGSL",
+    "wat": "WebAssembly",
+}
+_IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
+_OPERATORS = {
+    **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@"},
+    **{"neg": "-", "invert": "~", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "abs": "abs"},
+    **{"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "getitem": "[]", "setitem": "[]="},
+}
+_MOST_PLACES = 6  # behind the point
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One part of the way: `words` are its counts; `time_us` 0 where it takes none."""
+
+    place: Place
+    title: str
+    words: str
+    time_us: float
+
+    @property
+    def time(self) -> str:
+        return duration_text(self.time_us) if self.time_us > 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of a whole trace, or of one kernel. `compile_us`: all parts but the run; `run_us`: one run of each kernel, by
+    the medians."""
+
+    parts: tuple[Figure, ...]
+    compile_us: float
+    search_us: float
+    run_us: float
+    firings: int
+
+
+def figures(trace: Trace, kernel: int | None = None) -> Figures:
+    """The figures of all kernels (None) or of one. A kernel that reuses a program has the stages of the first."""
+    kernels = trace.kernels if kernel is None else (trace.kernels[kernel],)
+    owners = {_owner(one) for one in kernels}
+    stages = [stage for stage in trace.stages if kernel is None or stage.kernel in owners]
+    times, search_us = _times(trace, stages)
+    runs = {run.kernel: run for run in trace.runs}
+    timed = [runs[one.id] for one in kernels if one.id in runs]
+    times["run"] = run_us = sum(run.median_us for run in timed)
+    members = {node for one in kernels for node in (*one.nodes, *one.roots)}
+    lazy = [node for node in trace.nodes if node.kind == "lazybuffer" and (kernel is None or node.id in members)]
+    passes = passes_of(trace, stages)
+    firings = sum(step.rule is not None for stage in passes for step in stage.steps)
+    lines_of = _lines_by_language([program for program in trace.programs if kernel is None or program.kernel in owners])
+    parts: tuple[tuple[Place, str, str], ...] = (
+        ("python", "Python", _python_text(trace, lazy)),
+        ("lazy", "LazyBuffers", _lazy_text(lazy)),
+        ("kernels", "Kernels", _kernel_words(trace, kernel)),
+        ("passes", "Passes", _passes_text(passes, firings)),
+        ("uops", "UOps", f"{lines_of['uops']:,} linear" if "uops" in lines_of else "not listed"),
+        ("code", *_code_texts(lines_of)),
+        ("run", "Run", _run_words(timed, len(kernels))),
+    )
+    made = tuple(Figure(place, title, words, times[place]) for place, title, words in parts)
+    return Figures(made, sum(part.time_us for part in made) - run_us, search_us, run_us, firings)
+
+
+def _python_text(trace: Trace, lazy: Iterable[Node]) -> str:
+    """How many lines of Python built the LazyBuffers."""
+    users = {node.user for node in lazy if node.user is not None}
+    return count_text(len({(trace.frames[user].source, trace.frames[user].line) for user in users}), "line")
+
+
+def _lazy_text(lazy: Sequence[Node]) -> str:
+    """How many LazyBuffers there are, and how many of them are views."""
+    views = sum(node.group == "movement" for node in lazy)
+    return f"{count_text(len(lazy), 'node')} · {count_text(views, 'view')}"
+
+
+def _passes_text(passes: Sequence[Stage], firings: int) -> str:
+    """How many passes ran, how many rules fired, and how many passes changed nothing."""
+    idle = sum(not _changed(stage) for stage in passes)
+    text = f"{count_text(len(passes), 'pass', 'passes')} · {count_text(firings, 'firing')}"
+    return text + (f" · {idle:,} idle" if idle else "")
+
+
+def _lines_by_language(programs: Iterable[Program]) -> dict[str, int]:
+    """Lines of all listings, by language."""
+    lines: dict[str, int] = {}
+    for program in programs:
+        lines[program.language] = lines.get(program.language, 0) + len(program.lines)
+    return lines
+
+
+def _code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
+    """The title (the languages) and the text (lines of source, lines of assembly) of the code part."""
+    listed = [language for language in lines_of if language != "uops"]
+    if not listed:
+        return "Code", "not rendered"
+    names = dict.fromkeys(_IN_TITLE.get(language, LANGUAGE_NAMES.get(language, language)) for language in listed)
+    source = sum(lines_of[language] for language in listed if language != "asm")
+    assembly = f" · {lines_of['asm']:,} assembly" if "asm" in lines_of else ""
+    return " · ".join(names), count_text(source, "line") + assembly
+
+
+def passes_of(trace: Trace, stages: Iterable[Stage]) -> list[Stage]:
+    """The rewrite passes among `stages`: those that get a graph and have no stage inside."""
+    parents = {stage.parent for stage in trace.stages}
+    searched = _searches(trace)
+    return [
+        stage
+        for stage in stages
+        if place_of(stage) == "passes"
+        and stage.id not in parents
+        and stage.id not in searched
+        and (stage.before or stage.after)
+    ]
+
+
+def place_of(stage: Stage) -> Place | None:
+    """To which part a stage's own time goes; None for listings in other languages, for which no program waits."""
+    match stage.name:
+        case "list":
+            return None
+        case "linearize" | "interleave":
+            return "uops"
+        case "render" | "compile":
+            return "code"
+        case "optimise":
+            return "kernels"
+        case _:
+            return "kernels" if stage.kernel is None else "passes"
+
+
+def _times(trace: Trace, stages: Iterable[Stage]) -> tuple[dict[Place, float], float]:
+    """Own time by part, and what searches took, with all that they compiled."""
+    inside: dict[int, float] = {}
+    for stage in trace.stages:
+        if stage.parent is not None:
+            inside[stage.parent] = inside.get(stage.parent, 0.0) + stage.elapsed_us
+    searched = _searches(trace)
+    times: dict[Place, float] = dict.fromkeys(("python", "lazy", "kernels", "passes", "uops", "code", "run"), 0.0)
+    search_us = 0.0
+    for stage in stages:
+        own = max(0.0, stage.elapsed_us - inside.get(stage.id, 0.0))
+        place = place_of(stage)
+        if stage.id in searched:
+            search_us += own
+        elif place is not None:
+            times[place] += own
+    return times, search_us
+
+
+def _searches(trace: Trace) -> set[int]:
+    """The stages that searched, and all inside them."""
+    found: set[int] = set()
+    for stage in trace.stages:  # parents come first
+        if stage.candidates or stage.search is not None or stage.parent in found:
+            found.add(stage.id)
+    return found
+
+
+def _changed(stage: Stage) -> bool:
+    return bool(stage.steps) or stage.before != stage.after
+
+
+def _owner(kernel: KernelInfo) -> int:
+    return kernel.id if kernel.same_as is None else kernel.same_as
+
+
+def _kernel_words(trace: Trace, kernel: int | None) -> str:
+    if kernel is not None:
+        return f"{kernel} of {len(trace.kernels)}"
+    reused = sum(one.same_as is not None for one in trace.kernels)
+    return f"{len(trace.kernels):,}" + (f" · {reused:,} reused" if reused else "")
+
+
+def _run_words(timed: list[Run], kernels: int) -> str:
+    if not timed:
+        return "not timed"
+    if kernels > 1:
+        return count_text(len(timed), "kernel")
+    (run,) = timed
+    return " · ".join(part for part in (quartiles_text(run), samples_text(run)) if part)
+
+
+def summary(trace: Trace) -> list[str]:
+    """What all kernels took, in a line: the parts of the strip, summed."""
+    found = figures(trace)
+    cached = sum(kernel.cached for kernel in trace.kernels)
+    count = len(trace.kernels)
+    facts = [
+        "both kernels" if count == 2 else f"all {count:,} kernels" if count > 1 else count_text(count, "kernel"),
+        f"compiled in {duration_text(found.compile_us)}" if found.compile_us > 0 else "",
+        f"searched for {duration_text(found.search_us)}" if found.search_us > 0 else "",
+        f"{cached} from the cache" if cached else "",
+        f"run in {duration_text(found.run_us)}" if found.run_us > 0 else "",
+    ]
+    return [fact for fact in facts if fact]
+
+
+# *** numbers as people read them ***
+
+
+def duration_text(time_us: float) -> str:
+    """ "0.41 µs", "12.3 ms", "2.10 s": three figures and a unit that fits."""
+    if time_us < 999.5:  # what would round to 1000 is one of the next unit
+        return f"{figures_text(time_us)} µs"
+    return f"{figures_text(time_us / 1e3)} ms" if time_us < 999.5e3 else f"{figures_text(time_us / 1e6)} s"
+
+
+def span_text(run: Run) -> str:
+    """ "12.1 µs (11.9 to 12.4 µs)": the median and the quartiles."""
+    low, high = duration_text(run.low_us), duration_text(run.high_us)
+    number, unit = low.split()
+    return f"{duration_text(run.median_us)} ({number if high.endswith(f' {unit}') else low} to {high})"
+
+
+def samples_text(run: Run) -> str:
+    """ "10 samples"; "1 cold run" where the launch itself is the only one."""
+    return count_text(len(run.times_us), "sample") if run.warm else count_text(len(run.times_us), "cold run")
+
+
+def sum_text(runs: Sequence[Run]) -> str:
+    """What a total of `runs` is the sum of."""
+    return "the sum of the medians" if all(run.warm for run in runs) else "the sum of single cold runs"
+
+
+def no_time_text(kernel: KernelInfo) -> str:
+    """What stands in place of a time: "no samples" where `not_run` says why, else "not run"."""
+    return "no samples" if kernel.not_run else "not run"
+
+
+def quartiles_text(run: Run) -> str:
+    """ "11.9–12.4 µs": the quartiles, where a column is narrow; nothing of a single sample."""
+    if len(run.times_us) < 2:
+        return ""
+    low, high = duration_text(run.low_us), duration_text(run.high_us)
+    number, unit = low.split()
+    return f"{number if high.endswith(f' {unit}') else low}–{high}"
+
+
+def argument_text(trace: Trace, kernel: KernelInfo, place: int) -> str:
+    """What lies in the buffer that a kernel knows as data0, data1, …: "x", "result", "result of kernel 2"; "" where
+    nothing is known of it. As `argumentText` in widgets/src/provenance.ts."""
+    if place >= len(kernel.buffers):
+        return ""
+    buffer = trace.buffers[kernel.buffers[place]]
+    if buffer.name or buffer.maker is None:
+        return buffer.name
+    return "result" if buffer.maker == kernel.id else f"result of kernel {buffer.maker}"
+
+
+def call_text(name: str) -> str:
+    """A call as it is written in Python: "@" for "__matmul__", "softmax" for itself."""
+    special = re.fullmatch(r"__([ri]?)(\w+?)__", name)
+    if special is None:
+        return name
+    reflected, word = special.groups()
+    return _OPERATORS.get(word) or _OPERATORS.get(f"{reflected}{word}") or name
+
+
+def figures_text(value: float) -> str:
+    """Three figures of what it rounds to: "0.41", "10.0" (of 9.996), "100" (of 99.96), "1,234"; of less than a tenth
+    two: "0.0041". Halves go up."""
+    if value == 0:
+        return "0"
+    if abs(value) < 0.095:
+        return str(_rounded(value, min(_MOST_PLACES, 1 - floor(log10(abs(value))))))
+    for places in (2, 1):
+        rounded = _rounded(value, places)
+        if abs(rounded) < 10 ** (3 - places):
+            return str(rounded)
+    return f"{_rounded(value, 0):,}"
+
+
+def _rounded(value: float, places: int) -> Decimal:
+    return Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)

@@ -1,0 +1,960 @@
+"""The Trace: everything a view may show, as plain immutable data; JSON in and out; comparable with `==`.
+
+Ids are dense and index the tuple they name (`trace.nodes[i].id == i`). The TypeScript types are generated
+from this module (`explore/schema.py`), so every field is int, float, str, bool, None, a tuple of these,
+or one of the dataclasses below. What a value must be beside its type stands in its annotation, by the names at the
+top; `Trace.load` and the front end refuse what is not (`explore/tracefile/valid.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tinyexplore.explore.tracefile.exporters import exporter
+from tinyexplore.explore.tracefile.valid import AtLeast, Id, Index, OneOf
+
+if TYPE_CHECKING:
+    import graphviz
+    import networkx
+    import pandas
+
+    from tinyexplore.explore.exports.interchange import Graph
+    from tinyexplore.explore.tracefile.codec import Limits
+    from tinyexplore.explore.tracefile.modules import Module
+    from tinyexplore.explore.tracefile.pictures.graphs import Kind, Which
+    from tinyexplore.explore.tracefile.timeline import Timeline
+
+TRACE_VERSION = 1
+
+RowId = Annotated[int, Id()]
+SourceId = Annotated[int, Index("sources")]
+FrameId = Annotated[int, Index("frames")]
+NodeId = Annotated[int, Index("nodes")]
+EarlierNode = Annotated[int, Index("nodes", before=True)]
+TransformId = Annotated[int, Index("transforms")]
+LawId = Annotated[int, Index("laws")]
+RuleId = Annotated[int, Index("rules")]
+StageId = Annotated[int, Index("stages")]
+EarlierStage = Annotated[int, Index("stages", before=True)]
+KernelId = Annotated[int, Index("kernels")]
+ScopeId = Annotated[int, Index("scopes")]
+EarlierScope = Annotated[int, Index("scopes", before=True)]
+EarlierKernel = Annotated[int, Index("kernels", before=True)]
+EarlierBranch = Annotated[int, Index("branches", before=True)]
+BufferId = Annotated[int, Index("buffers")]
+Count = Annotated[int, AtLeast(0)]
+LineNumber = Annotated[int, AtLeast(1)]
+MOST_US = 10**15  # 31 years: longer times are damage, and overflow when they are added or drawn
+Duration = Annotated[float, AtLeast(0, MOST_US)]
+Moment = Annotated[float, AtLeast(-MOST_US, MOST_US)]  # microseconds since the trace began, or a span of them
+Amount = Annotated[float, AtLeast(0)]
+Depth = Annotated[int, AtLeast(0, 1000)]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1.
+
+    `span`: the part of the expression that was at work, as (line, column, line, column) of its begin and its end,
+    columns in characters from 0; of a method's call without what it is called on. None before Python 3.11.
+    """
+
+    id: RowId
+    source: SourceId
+    line: LineNumber
+    function: str
+    span: tuple[LineNumber, Count, LineNumber, Count] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of the user's (or a notebook cell), copied in, so that the trace stands alone."""
+
+    id: RowId
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content.
+
+    `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant);
+    `group` its role, which gives the colour: "memory" | "reduce" | "loop" | "alu" | "const" | "movement" |
+    "control" | "buffer". `user` indexes `Trace.frames`. `calls`: the public functions that made a LazyBuffer, the
+    user's own call first: ("softmax", "max"). `name`: what the user's Python calls a LazyBuffer ("x",
+    "model.l1.weight"). `scope`: the module in which a LazyBuffer was made, or (`backward`) whose gradient it is for.
+    """
+
+    id: RowId
+    kind: Annotated[str, OneOf(("lazybuffer", "uop"))]
+    op: str
+    src: tuple[EarlierNode, ...]
+    dtype: str
+    shape: tuple[int | str, ...] | None
+    arg: str
+    digest: str
+    user: FrameId | None
+    label: str
+    detail: str
+    group: str
+    calls: tuple[str, ...] = ()
+    name: str = ""
+    scope: ScopeId | None = None
+    backward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A module of the user's (`model`, its `layers[0]`): an object with Tensors whose methods made LazyBuffers.
+
+    `name`: the variable, or the attribute of `parent`; `kind`: its class; `parameter_bytes`: its own Tensors.
+    """
+
+    id: RowId
+    name: str
+    kind: str
+    parent: EarlierScope | None
+    parameter_bytes: Count
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rewrite rule as the stepper shows it; `text` is its source code, copied in."""
+
+    id: RowId
+    name: str
+    law: str
+    doc: str
+    file: str
+    line: Count
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A pass over whole graphs, as the stepper shows it: `law` says in words what it does, `text` is the source code
+    of its function, copied in."""
+
+    id: RowId
+    name: str
+    law: str
+    file: str
+    line: Count
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """In a rewrite stage, `before` became `after`: by `rule`, or (rule None) because its sources changed. In the stage
+    of a transform there is one step, of the whole graph, or none where nothing changed.
+
+    `at_us`: microseconds since the stage began.
+    """
+
+    rule: RuleId | None
+    before: NodeId
+    after: NodeId
+    at_us: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two numbers that led to a decision: `value` of `what`, which is `over` its `bound`, or within it."""
+
+    what: str
+    value: float
+    bound: float
+    over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The scheduler's decision on a LazyBuffer, and its reason.
+
+    decision: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split" | "merge" | "hoist".
+    compared: the numbers that the scheduler compared, in that order.
+    obstacle: what forbids computing the node where it is read; "" where nothing does, or only the cost.
+    """
+
+    node: NodeId
+    decision: str
+    reason: str
+    compared: tuple[Compared, ...] = ()
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OptLaw:
+    """What a kind of opt does, in words, and as a loop nest before and after."""
+
+    id: RowId
+    name: str
+    words: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptStep:
+    """An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind."""
+
+    opt: str
+    applied: bool
+    reason: str
+    laws: tuple[LawId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What a decision chose from: each of `options` with its score, and the one `chosen`, "" for none of them. `least`:
+    the lowest score is the best."""
+
+    what: str
+    options: tuple[tuple[str, float], ...]
+    chosen: str
+    least: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A decision of the hand-coded choice of opts, in the order in which they are asked. `law`: what it decides, and
+    why; `settled_by`: the one that had answered its question before, so that it was not asked. `opts`: those of the
+    stage that it proposed, by their place."""
+
+    name: str
+    law: str
+    settled_by: str
+    compared: tuple[Compared, ...]
+    weighed: tuple[Weighed, ...]
+    opts: tuple[Count, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One candidate of a search: the opts applied to the kernel, and its best time in microseconds.
+
+    `best_us` is None for a candidate that was lost; `note` says why, or where else the time is from.
+    """
+
+    opts: tuple[str, ...]
+    best_us: Duration | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The outcome of a search: the hand-coded choice and the one that was found, timed in turns, in microseconds.
+
+    They are the same where nothing was faster. `tried`: how many candidates were measured; `reason`: the outcome in
+    words. A time is None where nothing could be measured.
+    """
+
+    before_us: Duration | None
+    after_us: Duration | None
+    tried: Count
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for.
+
+    name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ...
+    before, after: root node ids (several for a schedule). `steps` are the firings of a rewrite pass, in order.
+    `candidates` are those that a search timed, in order, `search` is its outcome. `thread`: 0 for the one that
+    asked, else another that worked meanwhile; `elapsed_us` of a stage is its own and what other threads did for it.
+    `transform`: the one that this stage is, if it is one. `choices`: the decisions that chose the opts.
+    """
+
+    id: RowId
+    name: str
+    parent: EarlierStage | None
+    kernel: KernelId | None
+    before: tuple[NodeId, ...]
+    after: tuple[NodeId, ...]
+    started_us: Moment
+    elapsed_us: Moment
+    steps: tuple[Step, ...]
+    decisions: tuple[Decision, ...]
+    opts: tuple[OptStep, ...]
+    candidates: tuple[Candidate, ...] = ()
+    search: Search | None = None
+    thread: Count = 0
+    transform: TransformId | None = None
+    choices: tuple[Choice, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | a transform's name | words of a
+    `Derived` event."""
+
+    src: NodeId
+    dst: NodeId
+    how: str
+    stage: StageId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a listing and the nodes (UOps) that made it."""
+
+    text: str
+    nodes: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python".
+
+    effort: how much the compiler does for what the device compiles, "full" | "light" | "least", else "". branches:
+    whether it simplifies branches all the same.
+    """
+
+    id: RowId
+    kernel: KernelId
+    language: str
+    lines: tuple[Line, ...]
+    effort: str = ""
+    branches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost.
+
+    `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`:
+    LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it
+    reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or
+    "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0
+    where nobody tells. `not_run`: why it has no times: this machine cannot execute it, or it takes too long to sample.
+    `nest`: its loops and what stands in them, as the program runs them, without touches. `bytes_written`: those of
+    `bytes_moved` that it stores. `arithmetic`: the types of its floating-point operations ("float32", "int8 dot").
+    """
+
+    id: RowId
+    name: str
+    device: str
+    roots: tuple[NodeId, ...]
+    nodes: tuple[NodeId, ...]
+    buffers: tuple[BufferId, ...]
+    opts: tuple[str, ...]
+    axes: tuple[tuple[str, str, int | str], ...]
+    flops: Count
+    bytes_moved: Count
+    compile_us: Duration
+    cached: bool
+    same_as: EarlierKernel | None
+    calls: tuple[str, ...] = ()
+    known: str = ""
+    code_bytes: Count = 0
+    not_run: str = ""
+    nest: tuple[NestLine, ...] = ()
+    bytes_written: Count = 0
+    arithmetic: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Samples of one launch in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles).
+
+    `started_us`: when the launch itself began, in microseconds since the trace began; `first_us`: how long it took.
+    `warm`: whether the samples are further runs with warm caches. Otherwise the only sample is the launch itself. All
+    runs of a trace are of one kind.
+    """
+
+    id: RowId
+    kernel: KernelId
+    times_us: tuple[Duration, ...]
+    median_us: Duration
+    low_us: Duration
+    high_us: Duration
+    started_us: Moment = 0.0
+    first_us: Duration = 0.0
+    warm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The best rate that a probe reached on this machine, see `explore.ceilings`.
+
+    `rate`: 10⁹ operations a second ("arithmetic"), 10⁹ bytes a second ("memory"), GHz ("clock"), or the microseconds
+    of the smallest kernel ("launch"). `holds`: the working set of a bandwidth in bytes, 0 for any. `what`: the type of
+    the operations ("float32", "int8 dot"), or what is done with each byte ("read", "triad": two reads and a write,
+    "copy", "write"). `threads`: how many worked together. `samples`: all rates that were measured.
+    """
+
+    name: str
+    kind: Annotated[str, OneOf(("arithmetic", "memory", "clock", "launch"))]
+    rate: Duration
+    holds: Count = 0
+    what: str = ""
+    threads: Count = 0
+    samples: tuple[Duration, ...] = ()
+
+    @property
+    def spread(self) -> float:
+        """Interquartile range of the samples / rate."""
+        ordered = sorted(self.samples)
+        if len(ordered) < 2 or not self.rate:
+            return 0.0
+        last = len(ordered) - 1
+        return (ordered[round(0.75 * last)] - ordered[round(0.25 * last)]) / self.rate
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """What the ceilings leave one kernel. `gflops`: 10⁹ operations a second of its types of arithmetic; `gb_per_s`:
+    10⁹ bytes a second of its working set and its share of writes; 0 where no ceiling is known. `arithmetic`, `memory`:
+    the names of these ceilings; `spread`: of their samples, as a share of the rate."""
+
+    kernel: KernelId
+    gflops: Duration
+    gb_per_s: Duration
+    arithmetic: str
+    memory: str
+    spread: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BufferInfo:
+    """A device buffer and its life in microseconds since the trace began (None: outlived the trace).
+
+    `name`: what the user's Python calls what lies in it, "" for nothing. `maker`: the first kernel that wrote it here.
+    """
+
+    id: RowId
+    device: str
+    dtype: str
+    size: Count
+    bytes: Count
+    allocated_us: Moment | None
+    freed_us: Moment | None
+    name: str = ""
+    maker: KernelId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """What the intermediates of one schedule (or of a captured call) take, in bytes.
+
+    `total_bytes`: each by itself. `bound_bytes`: the most that is live at one time. `peak_bytes`: where they share
+    memory. `lives`: (bytes, first item, last item, offset in the shared memory) of each.
+    """
+
+    id: RowId
+    total_bytes: Count
+    bound_bytes: Count
+    peak_bytes: Count
+    lives: tuple[tuple[Count, Count, Count, Count], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What the reader must know of this trace. level: "error" | "warning" | "note"."""
+
+    level: Annotated[str, OneOf(("error", "warning", "note"))]
+    text: str
+    frame: FrameId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What one step of a loop touches of an operand, in bytes of the cache lines; `again`: every step of the loop reads
+    the same of it. `stride`: by how many elements a step moves the address, None where that differs.
+
+    `name` is what the user's Python calls it, else "data1"; `buffer` its position among the kernel's arguments, None
+    for scratch memory.
+    """
+
+    buffer: Count | None
+    name: str
+    bytes: Count
+    again: bool
+    stride: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NestLine:
+    """A line of an annotated loop nest: a loop (`axis` is its id, `kind` and `size` what it is) or a statement.
+
+    `touches` and `bytes`: what one step of the loop touches, its working set; `cache` the first that holds as much:
+    "L1" | "L2" | "L3" | "memory".
+    """
+
+    depth: Depth
+    text: str
+    axis: Count | None = None
+    kind: str = ""
+    size: int | str = 0
+    touches: tuple[Touch, ...] = ()
+    bytes: Count = 0
+    cache: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OptOffer:
+    """An opt that may be tried on an axis, by any of `amounts`; of some kinds the amount is another axis' id, of some
+    0 and without a meaning.
+
+    `obstacle`: what stands against it, "" where it is legal. `caution`: what speaks against a legal one.
+    """
+
+    op: str
+    axis: Count
+    amounts: tuple[Count, ...]
+    obstacle: str = ""
+    caution: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A listing of a kernel in a branch; the languages are those of `Program`."""
+
+    language: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """A stage that made a kernel of a branch: how long it took, and how many firings it had."""
+
+    name: str
+    elapsed_us: Duration
+    steps: Count
+
+
+@dataclass(frozen=True, slots=True)
+class KernelVariant:
+    """A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new.
+
+    `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what
+    its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that
+    ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no
+    listings, no nest and no offers. `was_us`: the median of the captured kernel, measured beside it; `note`: what there
+    is to say of this kernel alone ("its results are wrong"). `uops`: how many one run executes, counted in the program,
+    a vector's as one; 0 where that is not known.
+    """
+
+    kernel: KernelId | None
+    name: str
+    device: str
+    opts: tuple[str, ...]
+    steps: tuple[OptStep, ...] = ()
+    axes: tuple[tuple[str, str, int | str], ...] = ()
+    nest: tuple[NestLine, ...] = ()
+    offers: tuple[OptOffer, ...] = ()
+    listings: tuple[Listing, ...] = ()
+    stages: tuple[StageTime, ...] = ()
+    times_us: tuple[Duration, ...] = ()
+    median_us: Duration | None = None
+    low_us: Duration | None = None
+    high_us: Duration | None = None
+    flops: Count = 0
+    bytes_moved: Count = 0
+    bytes_loaded: Count = 0
+    compile_us: Duration = 0.0
+    caches: tuple[tuple[str, Count], ...] = ()
+    was_us: Duration | None = None
+    note: str = ""
+    uops: Count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFiring:
+    """A firing of the rule that a branch is about, in kernel `kernel`: `step` (from 1) of pass `stage` made `after` of
+    `before`, both in words. `node`: the digest of the node that it fired on.
+
+    verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are
+    the values at which, and `was` and `has_become` what the two give there.
+    """
+
+    kernel: KernelId
+    stage: str
+    step: Count
+    rule: str
+    before: str
+    after: str
+    node: str
+    verdict: Annotated[str, OneOf(("proved", "agrees", "differs", "not checked"))]
+    says: str
+    inputs: tuple[tuple[str, str], ...] = ()
+    was: str = ""
+    has_become: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FiringCheck:
+    """What the check says of a firing of this trace: `step` (from 1) of `stage`.
+
+    verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are
+    the values at which, and `was` and `has_become` what the two give there.
+    """
+
+    stage: StageId
+    step: LineNumber
+    verdict: Annotated[str, OneOf(("proved", "agrees", "differs", "not checked"))]
+    says: str
+    inputs: tuple[tuple[str, str], ...] = ()
+    was: str = ""
+    has_become: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FusedKernel:
+    """A kernel (or copy) of a schedule in a branch: the LazyBuffers that it computes (`nodes`), stores (`roots`) and
+    reads from memory (`reads`). `kernel`: the captured one that is the same, None for one that is new.
+
+    `digest`: equal for equal kernels. Times are of a run of the whole schedule, in microseconds; None where it was not
+    run.
+    """
+
+    name: str
+    device: str
+    kernel: KernelId | None
+    digest: str
+    nodes: tuple[NodeId, ...]
+    roots: tuple[NodeId, ...]
+    reads: tuple[NodeId, ...]
+    flops: Count
+    bytes_moved: Count
+    median_us: Duration | None = None
+    low_us: Duration | None = None
+    high_us: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same made
+    up inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding.
+    `magnitude`: of the largest finite element; `tolerance`: what `same` allows, relative to the elements (0: none).
+    """
+
+    node: NodeId
+    difference: Amount
+    same: bool
+    dtype: str = ""
+    magnitude: Duration = 0.0
+    tolerance: Duration = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleVariant:
+    """A schedule as it is in a branch. `stage`: the captured one; `cut`, `join`: the LazyBuffers that get memory, and
+    those that are fused, because the reader wants it.
+
+    `decisions`: the scheduler's last word on each LazyBuffer. `total_bytes`, `peak_bytes`: what the intermediates take,
+    each by itself, and where they share memory. `times_us`: of all kernels, one run after another; `base_times_us`:
+    those of the schedule as captured, run in turns with these. `verdict`: what these two say of each other: "faster" |
+    "slower" | "noise" | "unknown". `outputs`: what came of comparing the values.
+    """
+
+    stage: StageId
+    cut: tuple[NodeId, ...]
+    join: tuple[NodeId, ...]
+    kernels: tuple[FusedKernel, ...]
+    decisions: tuple[Decision, ...]
+    total_bytes: Count
+    peak_bytes: Count
+    times_us: tuple[Duration, ...] = ()
+    base_times_us: tuple[Duration, ...] = ()
+    median_us: Duration | None = None
+    low_us: Duration | None = None
+    high_us: Duration | None = None
+    base_median_us: Duration | None = None
+    base_low_us: Duration | None = None
+    base_high_us: Duration | None = None
+    verdict: Annotated[str, OneOf(("faster", "slower", "noise", "unknown"))] = "unknown"
+    outputs: tuple[OutputCheck, ...] = ()
+
+    @property
+    def bytes_moved(self) -> int:
+        """What all kernels read and write."""
+        return sum(kernel.bytes_moved for kernel in self.kernels)
+
+    @property
+    def flops(self) -> int:
+        """What all kernels compute."""
+        return sum(kernel.flops for kernel in self.kernels)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandInfo:
+    """A command of `explore.whatif` as data: its kind, and its arguments by name."""
+
+    kind: str
+    arguments: tuple[tuple[str, int | str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """What a compiler says of a text, at which line and column, counted from 1; 0 where it names none."""
+
+    line: Count
+    column: Count
+    level: Annotated[str, OneOf(("error", "warning", "note"))]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An element of a result that is not what was expected, both as text."""
+
+    buffer: str
+    index: Count
+    found: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What became of a stage of a kernel that was edited as text: "c" | "llvm" | "uops".
+
+    `ended`: how its process ended, in words, where it did not end well. `against`: what its results were compared with,
+    "" where they were not. `compared` elements, of which `differing` are further off than rounding explains, the
+    `first` of them; `largest_error` is an absolute one, None where one side is no finite number. `before_us`: times of
+    the text before the edit, taken in turns with those of the branch. `unprotected`: what this system cannot guard.
+    """
+
+    stage: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+    ended: str = ""
+    against: str = ""
+    verdict: Annotated[str, OneOf(("", "same bits", "within rounding", "differs"))] = ""
+    compared: Count = 0
+    differing: Count = 0
+    largest_error: float | None = None
+    first: Difference | None = None
+    before_us: tuple[Duration, ...] = ()
+    unprotected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture).
+
+    status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one
+    that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule,
+    `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. `edited`:
+    where it is about a text that was edited, what became of that. `schedule`: where it is about a schedule, likewise.
+    """
+
+    id: RowId
+    parent: EarlierBranch | None
+    kernel: KernelId | None
+    command: CommandInfo
+    status: Annotated[str, OneOf(("done", "failed"))]
+    reason: str
+    kernels: tuple[KernelVariant, ...]
+    labels: tuple[str, ...] = ()
+    rule_law: str = ""
+    rule_text: str = ""
+    firings: tuple[RuleFiring, ...] = ()
+    edited: Edited | None = None
+    schedule: ScheduleVariant | None = None
+
+    def __str__(self) -> str:
+        """One line: what was asked, what the kernel is by it, and how long that takes."""
+        from tinyexplore.explore.tracefile.figures import duration_text
+
+        asked = self._asked()
+        parts = [f"branch {self.id}", asked]
+        for variant in self.kernels[:1]:
+            time = "not timed" if variant.median_us is None else duration_text(variant.median_us)
+            opts = " ".join(variant.opts) or "no opts"
+            said = asked.replace("), ", ") ").endswith(f": {opts}")
+            parts += [variant.name if said else f"{variant.name}: {opts}", time]
+        if self.schedule is not None:
+            time_us = self.schedule.median_us
+            parts.append(f"{len(self.schedule.kernels)} kernels")
+            parts.append("not timed" if time_us is None else duration_text(time_us))
+        return " · ".join([*parts, *([self.reason] if self.reason else [])])
+
+    def _asked(self) -> str:
+        """The command in words where its arguments are texts, which may be long; else as it is written."""
+        from tinyexplore.explore.tracefile.figures import LANGUAGE_NAMES
+
+        match self.command.kind, dict(self.command.arguments):
+            case "SetOpts", {"opts": opts}:
+                return f"opts set: {_one_line(opts) or 'no opts'}"
+            case "Edit", {"stage": "opts", "text": opts}:
+                return f"edit of the opts: {_one_line(opts) or 'no opts'}"
+            case "Edit", {"stage": stage}:
+                return f"edit of the {LANGUAGE_NAMES.get(str(stage), stage)}"
+            case kind, given:
+                return f"{kind}({', '.join(map(_one_line, given.values()))})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython prints of it, in place of all its listings."""
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        """The command with its kernels: opts, median, quartiles, and the captured kernel's median beside it."""
+        from tinyexplore.explore.tracefile.readable import Table
+
+        rows = tuple(_variant_row(variant) for variant in self.kernels)
+        columns = ("kernel", "opts", "time", "quartiles", "as captured", "note")
+        return Table(str(self), columns, rows, code=frozenset(columns[:2])).html()
+
+
+def _variant_row(variant: KernelVariant) -> tuple[str, ...]:
+    """The row of a kernel in the table of its branch."""
+    from tinyexplore.explore.tracefile.figures import duration_text
+
+    def time_text(time_us: float | None) -> str:
+        return "" if time_us is None else duration_text(time_us)
+
+    quartiles = f"{time_text(variant.low_us)} to {time_text(variant.high_us)}" if variant.low_us is not None else ""
+    time = time_text(variant.median_us) or "not timed"
+    return variant.name, " ".join(variant.opts) or "no opts", time, quartiles, time_text(variant.was_us), variant.note
+
+
+def _one_line(value: int | str) -> str:
+    """An argument of a command on one line."""
+    return " ".join(str(value).split())
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLoop:
+    """A loop of a linear program, and the lines of the listing at which it begins and ends."""
+
+    begin: Count
+    end: Count
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBuffer:
+    """What lay in the first elements of a buffer before its kernel ran; drawn in rows of `width`."""
+
+    name: str
+    size: Count
+    width: LineNumber
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """A step of a kernel: `place` is the line of the UOp that was done, `slot` the line whose value that is (of an
+    ASSIGN, its accumulator's), `value` a text for each lane. Of an access also what it touched, of each lane the
+    element, None where it is not valid."""
+
+    place: Count
+    slot: Count
+    value: tuple[str, ...]
+    buffer: str = ""
+    stored: bool = False
+    index: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """The first steps of a kernel, for whoever has no engine to step it. `ended`: it has no more."""
+
+    id: RowId
+    kernel: KernelId
+    name: str
+    note: str
+    listing: tuple[str, ...]
+    loops: tuple[RecordedLoop, ...]
+    buffers: tuple[RecordedBuffer, ...]
+    steps: tuple[RecordedStep, ...]
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One capture, whole. `options` are the settings that produced it, as (name, value)."""
+
+    version: int
+    title: str
+    options: tuple[tuple[str, str], ...]
+    sources: tuple[Source, ...]
+    frames: tuple[Frame, ...]
+    nodes: tuple[Node, ...]
+    rules: tuple[Rule, ...]
+    stages: tuple[Stage, ...]
+    links: tuple[Link, ...]
+    kernels: tuple[KernelInfo, ...]
+    programs: tuple[Program, ...]
+    runs: tuple[Run, ...]
+    buffers: tuple[BufferInfo, ...]
+    messages: tuple[Message, ...]
+    memory: tuple[MemoryUse, ...] = ()
+    scopes: tuple[Scope, ...] = ()
+    transforms: tuple[Transform, ...] = ()
+    laws: tuple[OptLaw, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    ceilings: tuple[Ceiling, ...] = ()
+    roofs: tuple[Roof, ...] = ()
+    recordings: tuple[Recording, ...] = ()
+    checks: tuple[FiringCheck, ...] = ()
+
+    def __repr__(self) -> str:
+        tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")
+        counts = ", ".join(f"{len(getattr(self, name))} {name}" for name in tables)
+        return f"Trace({self.title!r}: {counts})"
+
+    def where(self, **conditions: Any) -> tuple[Node, ...]:
+        """The nodes that answer to every condition: `where(op="LOAD", rule="fold_add")`; see `explore.where`."""
+        from tinyexplore.explore.tracefile.query import where
+
+        return where(self, **conditions)
+
+    def graph(
+        self, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer", max_nodes: int | None = None
+    ) -> Graph:
+        """One graph of the trace, to draw, save or hand on: all LazyBuffers, or what a stage got or left."""
+        options = {} if max_nodes is None else {"max_nodes": max_nodes}
+        graph: Graph = exporter("Graph")(self, stage, which, kind, **options)
+        return graph
+
+    def to_networkx(self) -> networkx.MultiDiGraph[Any]:
+        """The LazyBuffers as a networkx graph; `graph(stage).to_networkx()` gives any other."""
+        return self.graph().to_networkx()
+
+    def to_graphviz(self) -> graphviz.Digraph:
+        """The LazyBuffers as a `graphviz.Digraph`, a cluster per kernel; `graph(stage).to_graphviz()` gives others."""
+        return self.graph().to_graphviz()
+
+    def to_dataframe(self, table: str = "kernels") -> pandas.DataFrame:
+        """A table as a pandas DataFrame: see `explore.rows_of` for the tables."""
+        frame: pandas.DataFrame = exporter("to_dataframe")(self, table)
+        return frame
+
+    def to_perfetto(self, path: str | Path | None = None) -> bytes:
+        """The timeline in Perfetto's own format; written to `path` if one is given."""
+        data: bytes = exporter("to_perfetto")(self, path)
+        return data
+
+    def modules(self) -> Module:
+        """Time and memory by module of the user's, as a tree; printed, a table."""
+        from tinyexplore.explore.tracefile.modules import modules
+
+        return modules(self)
+
+    def timeline(self) -> Timeline:
+        """What the compiler did and when, when kernels ran, what memory held."""
+        from tinyexplore.explore.tracefile.timeline import timeline
+
+        return timeline(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the trace as JSON, compressed where the name ends in ".gz"."""
+        from tinyexplore.explore.tracefile.codec import save_trace
+
+        return save_trace(self, path)
+
+    @staticmethod
+    def load(path: str | Path, limits: Limits | None = None) -> Trace:
+        """A trace that `save` wrote, whole and valid; TraceFormatError, saying what is wrong where, for anything else.
+
+        The file may be of unknown origin. `load` refuses one above `limits` while it decompresses it. The defaults are
+        256 MiB of JSON, ten million values and 192 MiB of memory (more for a large file, see `explore.Limits`).
+        """
+        from tinyexplore.explore.tracefile.codec import LIMITS, load_trace
+
+        return load_trace(path, LIMITS if limits is None else limits)

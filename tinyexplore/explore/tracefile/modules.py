@@ -1,0 +1,167 @@
+"""A trace by module: the user's objects (`model`, `model.layers[0]`, …) as a tree, with the time and memory of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tinyexplore.explore.tracefile.figures import duration_text
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, Trace
+from tinyexplore.explore.tracefile.wellformed import for_terminal
+
+OUTSIDE = "(outside of modules)"
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module and what it cost, the modules inside included.
+
+    `time_us`: its share of the kernels' medians. A kernel that several modules are fused into is shared among them by
+    the elements that each computes, so that the times of a tree add up; `backward_us` is the part for gradients.
+    `parameter_bytes`: its Tensors. `result_bytes`: what kernels stored for it. `kernels`: those with a part of it.
+    `nodes`: the LazyBuffers made in it. The front end has the same figures (widgets/src/modules.ts).
+    """
+
+    name: str
+    kind: str
+    time_us: float
+    backward_us: float
+    parameter_bytes: int
+    result_bytes: int
+    kernels: tuple[int, ...]
+    children: tuple[Module, ...]
+    nodes: tuple[int, ...] = ()
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Module]]:
+        """It and all inside, outermost first, with how deep each lies."""
+        yield depth, self
+        for child in self.children:
+            yield from child.walk(depth + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "time_us": self.time_us,
+            "backward_us": self.backward_us,
+            "parameter_bytes": self.parameter_bytes,
+            "result_bytes": self.result_bytes,
+            "kernels": list(self.kernels),
+            "children": [child.to_dict() for child in self.children],
+        }
+
+    def __str__(self) -> str:
+        """A table of the tree, for a terminal."""
+        lines = [f"{'module':36} {'time':>9} {'backward':>9} {'parameters':>11} {'results':>11}  kernels"]
+        for depth, module in self.walk():
+            name = f"{'  ' * depth}{module.name}" + (f": {module.kind}" if module.kind != module.name else "")
+            backward = duration_text(module.backward_us) if module.backward_us else ""
+            lines.append(
+                f"{name:36} {duration_text(module.time_us):>9} {backward:>9} {module.parameter_bytes:>9} B "
+                f"{module.result_bytes:>9} B  {len(module.kernels)}"
+            )
+        return for_terminal("\n".join(lines))
+
+
+@dataclass(slots=True)
+class _Sum:
+    time_us: float = 0.0
+    backward_us: float = 0.0
+    result_bytes: int = 0
+
+
+def modules(trace: Trace) -> Module:
+    """The tree: its root is the trace, a child for each outermost module, the last one for what no module made."""
+    sums: dict[int | None, _Sum] = {}
+    kernels: dict[int | None, set[int]] = {}
+    medians = {run.kernel: run.median_us for run in trace.runs}
+    for kernel in trace.kernels:
+        for (scope, is_backward), share in _shares(trace, kernel).items():
+            time_us = share * medians.get(kernel.id, 0.0)
+            total = sums.setdefault(scope, _Sum())
+            total.time_us += time_us
+            total.backward_us += time_us if is_backward else 0.0
+            kernels.setdefault(scope, set()).add(kernel.id)
+        for root, buffer in zip(kernel.roots, kernel.buffers, strict=False):
+            sums.setdefault(trace.nodes[root].scope, _Sum()).result_bytes += trace.buffers[buffer].bytes
+    made: dict[int | None, list[int]] = {}
+    for node in trace.nodes:
+        if node.kind == "lazybuffer":
+            made.setdefault(node.scope, []).append(node.id)
+    inner: dict[int | None, list[int]] = {}
+    for row in trace.scopes:
+        inner.setdefault(row.parent, []).append(row.id)
+
+    def module(scope: int) -> Module:
+        row = trace.scopes[scope]
+        return _whole(
+            row.name,
+            row.kind,
+            sums.get(scope, _Sum()),
+            row.parameter_bytes,
+            kernels.get(scope, set()),
+            tuple(module(child) for child in inner.get(scope, ())),
+            made.get(scope, []),
+        )
+
+    children = [module(scope) for scope in inner.get(None, ())]
+    if None in sums:
+        children.append(_whole(OUTSIDE, OUTSIDE, sums[None], 0, kernels.get(None, set()), (), made.get(None, [])))
+    title = trace.title or "trace"
+    return _whole(title, title, _Sum(), 0, set(), tuple(children), [])
+
+
+def _whole(
+    name: str,
+    kind: str,
+    own: _Sum,
+    parameter_bytes: int,
+    kernels: set[int],
+    children: tuple[Module, ...],
+    nodes: list[int],
+) -> Module:
+    """A module of its own part and those of its children."""
+    return Module(
+        name,
+        kind,
+        own.time_us + sum(child.time_us for child in children),
+        own.backward_us + sum(child.backward_us for child in children),
+        parameter_bytes + sum(child.parameter_bytes for child in children),
+        own.result_bytes + sum(child.result_bytes for child in children),
+        tuple(sorted(kernels.union(*(child.kernels for child in children)))),
+        children,
+        tuple(sorted({*nodes, *(node for child in children for node in child.nodes)})),
+    )
+
+
+def _shares(trace: Trace, kernel: KernelInfo) -> dict[tuple[int | None, bool], float]:
+    """(module, whether for gradients) → its part of a kernel, by the elements computed; the parts add up to 1."""
+    work: dict[tuple[int | None, bool], float] = {}
+    for member in dict.fromkeys((*kernel.nodes, *kernel.roots)):
+        node = trace.nodes[member]
+        if node.kind == "lazybuffer" and node.group not in ("movement", "const", "buffer"):
+            key = (node.scope, node.backward)
+            work[key] = work.get(key, 0.0) + _elements(trace, node)
+    total = sum(work.values())
+    if not total:
+        roots = [trace.nodes[root] for root in kernel.roots]
+        keys = list(dict.fromkeys((node.scope, node.backward) for node in roots)) or [(None, False)]
+        return {key: 1 / len(keys) for key in keys}
+    return {key: part / total for key, part in work.items()}
+
+
+def _elements(trace: Trace, node: Node) -> int:
+    """How many elements an operation goes through: a reduction those that it reads."""
+    sources = [trace.nodes[src] for src in node.src] if node.group == "reduce" else []
+    return max([_size(node), *(_size(source) for source in sources)])
+
+
+def _size(node: Node) -> int:
+    """Elements of a shape; of a symbolic size ("v=3") what it was bound to."""
+    sizes = [
+        int(str(size).rpartition("=")[2]) if str(size).rpartition("=")[2].isdigit() else 1 for size in node.shape or ()
+    ]
+    return prod(sizes)

@@ -1,0 +1,234 @@
+"""Which nodes a static picture or an export shows: the graph of a stage, with what is plain folded into labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.util import consumers, toposort
+
+Kind = Literal["lazybuffer", "uop"]
+Which = Literal["before", "after"]
+
+MAX_OPERANDS = 4  # a label names at most so many operands
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnNode:
+    """A box: two lines of text, the group that colours it, the boxes it reads, how many it reads that are hidden."""
+
+    id: int
+    label: str
+    detail: str
+    group: str
+    src: tuple[int, ...]
+    hidden: int
+    tooltip: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnGraph:
+    """The boxes, sources first, and what is not there: `total` counts every node of the graph."""
+
+    nodes: tuple[DrawnNode, ...]
+    total: int
+    constants: int
+    views: int
+    index_maths: int
+    hidden: int
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of what is not drawn, in words."""
+        parts = [
+            f"{count_text(len(self.nodes), 'box', 'boxes')} for {self.total} nodes" if self.total != 1 else "1 node"
+        ]
+        kinds = (
+            (self.constants, "constant", ""),
+            (self.views, "view", ""),
+            (self.index_maths, "index maths", "index maths"),
+        )
+        folded = [count_text(count, one, many) for count, one, many in kinds if count]
+        if folded:
+            parts.append(f"folded into labels: {', '.join(folded)}")
+        if self.hidden:
+            parts.append(f"hidden, being furthest from the result: {self.hidden}")
+        return " · ".join(parts)
+
+
+def roots_of_stage(trace: Trace, stage: int | None, which: Which, kind: Kind) -> tuple[Node, ...]:
+    """The nodes that the wanted graph ends in.
+
+    Without a stage: every LazyBuffer that none reads; for UOps, what the first pass got ("before") or what the last
+    one of the first kernel left ("after"). A stage that failed has no result: then it is what it got.
+    """
+    nodes = trace.nodes
+    if stage is not None:
+        if not 0 <= stage < len(trace.stages):
+            raise IndexError(f"stage {stage}: the trace has {count_text(len(trace.stages), 'stage')}, numbered from 0")
+        found = trace.stages[stage]
+        ids = found.before if which == "before" else found.after or found.before
+        return tuple(nodes[i] for i in dict.fromkeys(ids))
+    if kind == "lazybuffer":
+        read = {src for node in nodes if node.kind == kind for src in node.src}
+        return tuple(node for node in nodes if node.kind == kind and node.id not in read)
+    passes = [stage for stage in trace.stages if stage.steps and stage.kernel is not None]
+    if not passes:
+        return ()
+    first = passes[0]
+    last = [stage for stage in passes if stage.kernel == first.kernel][-1]
+    ids = first.before if which == "before" else last.after or last.before
+    return tuple(nodes[i] for i in ids)
+
+
+def reachable(nodes: Mapping[int, Node], roots: Iterable[int]) -> list[Node]:
+    """`roots` and all that they read, sources first."""
+    order = toposort(roots, lambda i: nodes[i].src)
+    return [nodes[i] for i in order]
+
+
+def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int = 120) -> DrawnGraph:
+    """The graph of `nodes` (sources first) as it is drawn: at most `max_nodes` boxes, those nearest to the roots.
+
+    Folded: constants (with the views of them) into the labels of their users; a chain of views into its last one;
+    index arithmetic into the expressions that INDEX, LOAD and STORE show anyway.
+    """
+    table = {node.id: node for node in nodes}
+    present = {node.id: tuple(src for src in node.src if src in table) for node in nodes}
+    users = consumers(table, lambda i: present[i])
+    wanted = list(dict.fromkeys(roots)) or [i for i, read in users.items() if not read]
+    keep = set(wanted)
+    constants = _constants(nodes, keep)
+    views = {node.id: users[node.id][0] for node in nodes if _is_inner_view(node, table, users, keep, constants)}
+    maths = _index_maths(nodes, table, users, keep)
+    folded = {*constants, *views, *maths}
+    sources: dict[int, tuple[int, ...]] = {}  # a node → what stands for it: itself, or what it is made from
+    for node in nodes:
+        inner = dict.fromkeys(i for src in present[node.id] for i in sources[src])
+        sources[node.id] = () if node.id in constants else tuple(inner) if node.id in folded else (node.id,)
+    direct = {
+        node.id: tuple(dict.fromkeys(i for src in present[node.id] for i in sources[src]))
+        for node in nodes
+        if node.id not in folded
+    }
+    shown = _nearest(wanted, direct, max_nodes)
+    chains = _view_chains(nodes, views)
+    drawn = []
+    for node in nodes:
+        if node.id not in shown:
+            continue
+        read = tuple(src for src in direct[node.id] if src in shown)
+        label = _label(node, [table[src] for src in node.src if src in table], constants, chains.get(node.id, []))
+        missing = len(direct[node.id]) - len(read)
+        drawn.append(DrawnNode(node.id, label, node.detail, node.group, read, missing, _tooltip(node)))
+    hidden = len(direct) - len(drawn)
+    return DrawnGraph(tuple(drawn), len(nodes), len(constants), len(views), len(maths), hidden)
+
+
+def _view_chains(nodes: Iterable[Node], views: Mapping[int, int]) -> dict[int, list[Node]]:
+    """For each node that ends a chain of folded views, the views, in the order in which they apply.
+
+    views: each folded view and the node that reads it.
+    """
+    chains: dict[int, list[Node]] = {}
+    for node in nodes:  # sources first
+        if node.id in views:
+            end = views[node.id]
+            while end in views:
+                end = views[end]
+            chains.setdefault(end, []).append(node)
+    return chains
+
+
+def _tooltip(node: Node) -> str:
+    """Operation, shape, dtype and argument of a node, its name in Python and the calls that built it."""
+    text = f"{node.op} #{node.id} {node.detail}\n{node.dtype}{f' {node.arg}' if node.arg else ''}".strip()
+    if node.name:
+        text += f"\n{node.name} in Python"
+    if node.calls:
+        text += f"\nmade by {' → '.join(node.calls)}"
+    return text
+
+
+def _constants(nodes: Iterable[Node], keep: set[int]) -> dict[int, str]:
+    """For each constant, and each view of nothing else, the value as text."""
+    values: dict[int, str] = {}
+    for node in nodes:
+        if node.id in keep:
+            continue
+        if node.op == "CONST":
+            values[node.id] = node.detail
+        elif node.group == "movement" and node.src and all(src in values for src in node.src):
+            texts = dict.fromkeys(values[src] for src in node.src)
+            values[node.id] = next(iter(texts)) if len(texts) == 1 else f"({', '.join(texts)})"
+    return values
+
+
+def _is_inner_view(
+    node: Node, table: Mapping[int, Node], users: Mapping[int, list[int]], keep: set[int], constants: Mapping[int, str]
+) -> bool:
+    """A movement of a LazyBuffer that only another one reads."""
+    if node.kind != "lazybuffer" or node.group != "movement" or node.id in keep or node.id in constants:
+        return False
+    read = users[node.id]
+    return len(read) == 1 and table[read[0]].group == "movement"
+
+
+def _index_maths(
+    nodes: Sequence[Node], table: Mapping[int, Node], users: Mapping[int, list[int]], keep: set[int]
+) -> set[int]:
+    """Arithmetic that only serves addresses, and the INDEX that only a LOAD or STORE reads."""
+    found: set[int] = set()
+    for node in reversed(nodes):
+        read = users[node.id]
+        if node.kind != "uop" or node.id in keep or not read:
+            continue
+        if node.op == "INDEX":
+            if all(table[user].op in ("LOAD", "STORE") for user in read):
+                found.add(node.id)
+        elif node.group == "alu" and all(_reads_as_index(table[user], node.id, found) for user in read):
+            found.add(node.id)
+    return found
+
+
+def _reads_as_index(user: Node, source: int, maths: set[int]) -> bool:
+    if user.op == "INDEX":
+        return user.src[0] != source
+    return user.id in maths
+
+
+def _nearest(roots: Sequence[int], sources: Mapping[int, Sequence[int]], limit: int) -> set[int]:
+    """The first `limit` nodes of a breadth-first walk from the roots."""
+    queue = [root for root in roots if root in sources]
+    seen = set(queue)
+    for node in queue:
+        for src in sources[node]:
+            if src not in seen:
+                seen.add(src)
+                queue.append(src)
+    return set(queue[:limit])
+
+
+def _label(node: Node, sources: Sequence[Node], constants: Mapping[int, str], chain: Sequence[Node]) -> str:
+    """ "MUL ·, 0.5": an operation with the constants among its operands; "RESHAPE → EXPAND": a chain of views.
+
+    What has a name in Python says it: "x", where it lies in memory, "h = ADD", where it is computed.
+    """
+    if node.name and node.group == "buffer":
+        return node.name
+    if node.name:
+        return f"{node.name} = {_operation(node, sources, constants, chain)}"
+    return _operation(node, sources, constants, chain)
+
+
+def _operation(node: Node, sources: Sequence[Node], constants: Mapping[int, str], chain: Sequence[Node]) -> str:
+    if chain:
+        return " → ".join(dict.fromkeys([*(view.label for view in chain), node.label]))
+    is_plain = node.group != "alu" or not any(src.id in constants for src in sources)
+    if is_plain or len(sources) > MAX_OPERANDS:
+        return node.label
+    names = [constants.get(src.id, "·") for src in sources]
+    return f"{node.label} {', '.join(names)}"

@@ -1,0 +1,153 @@
+"""Layered layout of directed acyclic graphs: sources above their users.
+
+The same algorithm, operation for operation, as widgets/src/layout.ts; both are checked on the vectors in
+tests/fixtures/layout. Ranks by longest path, one chain of dummies per source that all its long edges share
+(`layers`); sweeps and swaps against crossings (`ordering`); isotonic regression (`placing`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tinyexplore.explore.tracefile.pictures.layers import (
+    DUMMY_GAP,
+    TIGHT_DUMMY_GAP,
+    Box,
+    Layers,
+    Point,
+    components,
+    distinct_pairs,
+    layered,
+)
+from tinyexplore.explore.tracefile.pictures.ordering import (
+    initial_rows,
+    order_by_previous,
+    reduce_crossings,
+    swap_neighbours,
+)
+from tinyexplore.explore.tracefile.pictures.placing import Plane, arrange, frame_of, place_x, place_y
+
+__all__ = ["Box", "Layout", "Point", "RoutedEdge", "edge_path", "layout"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoutedEdge:
+    """`points` run from the bottom of `src` to the top of `dst`; `long` edges go over other boxes: draw them faint."""
+
+    src: int
+    dst: int
+    points: tuple[Point, ...]
+    long: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Centres of the boxes by id; the drawing covers left … left + width, top … top + height."""
+
+    positions: dict[int, Point]
+    width: float
+    height: float
+    left: float
+    top: float
+    edges: tuple[RoutedEdge, ...]
+
+
+def layout(
+    nodes: Sequence[Box], edges: Sequence[tuple[int, int]], previous: Mapping[int, Point] | None = None
+) -> Layout:
+    """Places for `nodes`, routes for `edges` (src id, dst id); flow runs from top to bottom.
+
+    Boxes with a place in `previous` stay there where the graph allows. Repeated edges, loops and edges to boxes that
+    are not there are left out.
+    """
+    places = previous or {}
+    layers = layered(nodes, distinct_pairs(nodes, edges), TIGHT_DUMMY_GAP if places else DUMMY_GAP)
+    total = len(layers.rank)
+    plane = Plane([0.0] * total, [0.0] * total, [0.0] * total, [0.0] * total)
+    frames = []
+    for vertices in components(layers):
+        pinned: list[float | None] = [None] * total
+        pinned_count = 0
+        for v in vertices:
+            if v < layers.count and nodes[v].id in places:
+                pinned[v] = places[nodes[v].id][0]
+                pinned_count += 1
+        rows = initial_rows(layers, vertices)
+        if pinned_count > 0:
+            order_by_previous(layers, rows, pinned)
+        else:
+            rows = reduce_crossings(layers, rows)
+        swap_neighbours(layers, rows, pinned)
+        place_x(layers, rows, pinned, pinned_count > 0, plane.x)
+        place_y(layers, rows, plane)
+        frames.append(frame_of(layers, rows, plane, places))
+    arrange(frames, plane)
+    return _finish(layers, plane)
+
+
+def edge_path(points: Sequence[Point]) -> str:
+    """An SVG path through the points, each told from the one before: vertical where they stand above one another, else
+    an S-curve."""
+    last_x, last_y = _tenths(points[0])
+    path = f"M{last_x / 10:g} {last_y / 10:g}"
+    for x, y in map(_tenths, points[1:]):
+        right, down = x - last_x, y - last_y
+        if right == 0:
+            path += f"v{down / 10:g}"
+        else:
+            middle = f"{down / 20:.3g}"
+            path += f"c0 {middle} {right / 10:g} {middle} {right / 10:g} {down / 10:g}"
+        last_x, last_y = x, y
+    return path
+
+
+def _tenths(point: Point) -> tuple[int, int]:
+    """In tenths of a unit: what is told as a difference must not drift."""
+    return math.floor(point[0] * 10 + 0.5), math.floor(point[1] * 10 + 0.5)
+
+
+def _finish(layers: Layers, plane: Plane) -> Layout:
+    boxes, chain, spans, x, y = layers.boxes, layers.chain, layers.spans, plane.x, plane.y
+    everything = range(len(x))
+    left = min((x[v] - layers.width[v] / 2 for v in everything), default=0.0)
+    right = max((x[v] + layers.width[v] / 2 for v in everything), default=0.0)
+    top = min(plane.top, default=0.0)
+    bottom = max(plane.bottom, default=0.0)
+    incoming: list[list[int]] = [[] for _ in boxes]
+    entry: list[float] = []  # the x from which an edge comes to its user
+    for i, (a, b) in enumerate(layers.pairs):
+        entry.append(x[a] if layers.is_long(i) or spans[i] == 1 else x[chain[a] + spans[i] - 2])
+        incoming[b].append(i)
+    port = [0.0] * len(layers.pairs)
+    for b, found in enumerate(incoming):
+        found.sort(key=entry.__getitem__)
+        for i, edge in enumerate(found):
+            share = (i + 1) / (len(found) + 1) - 0.5
+            port[edge] = x[b] + share * 0.8 * boxes[b].width
+    routed = []
+    for i, (a, b) in enumerate(layers.pairs):
+        points = [(x[a], y[a] + boxes[a].height / 2)]
+        if not layers.is_long(i):
+            points.append((x[a], plane.bottom[a]))
+            for dummy in range(chain[a], chain[a] + spans[i] - 1):
+                points.append((x[dummy], plane.top[dummy]))
+                points.append((x[dummy], plane.bottom[dummy]))
+            points.append((port[i], plane.top[b]))
+        points.append((port[i], y[b] - boxes[b].height / 2))
+        routed.append(RoutedEdge(boxes[a].id, boxes[b].id, _straightened(points), layers.is_long(i)))
+    positions = {box.id: (x[v], y[v]) for v, box in enumerate(boxes)}
+    return Layout(positions, right - left, bottom - top, left, top, tuple(routed))
+
+
+def _straightened(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Without repeated points and without those in the middle of a vertical line."""
+    kept: list[Point] = []
+    for point in points:
+        if kept and kept[-1] == point:
+            continue
+        if len(kept) > 1 and kept[-2][0] == kept[-1][0] == point[0]:
+            kept.pop()
+        kept.append(point)
+    return tuple(kept)

@@ -1,0 +1,195 @@
+"""The order of the vertices in each rank: barycentre sweeps and swaps of neighbours against crossings.
+
+The same as widgets/src/ordering.ts.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from tinyexplore.explore.tracefile.pictures.layers import NODE_GAP, Layers, Pins, Rows, total_of
+
+ORDER_SWEEPS = 8
+SWAP_PASSES = 4
+RELAX_ROUNDS = 4
+SLOT_REACH = 12
+PUSH_COST = 4.0
+
+
+def initial_rows(layers: Layers, vertices: Sequence[int]) -> Rows:
+    """Rows as a depth-first walk from the last users upwards meets them: trees come out without crossings."""
+    first = min(layers.rank[v] for v in vertices)
+    last = max(layers.rank[v] for v in vertices)
+    rows: Rows = [[] for _ in range(last - first + 1)]
+    seen: set[int] = set()
+    for start in vertices:
+        if layers.down[start]:
+            continue
+        stack = [start]
+        while stack:
+            v = stack.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            rows[layers.rank[v] - first].append(v)
+            stack.extend(reversed(layers.up[v]))
+    return rows
+
+
+def _positions(rows: Rows) -> dict[int, int]:
+    return {v: i for row in rows for i, v in enumerate(row)}
+
+
+def order_by_previous(layers: Layers, rows: Rows, pinned: Pins) -> None:
+    """Rows in the order of the previous positions; new vertices stand near their neighbours, where there is room."""
+    key = {v: place for row in rows for v in row if (place := pinned[v]) is not None}
+    middle = total_of(list(key.values())) / len(key)
+    for _ in range(RELAX_ROUNDS):
+        for row in [*rows, *reversed(rows)]:
+            for v in row:
+                if pinned[v] is not None:
+                    continue
+                found = [key[u] for u in (*layers.up[v], *layers.down[v]) if u in key]
+                if found:
+                    key[v] = total_of(found) / len(found)
+    for r, row in enumerate(rows):
+        rows[r] = _slotted(layers, row, pinned, key, middle)
+
+
+def _slotted(layers: Layers, row: list[int], pinned: Pins, key: Mapping[int, float], middle: float) -> list[int]:
+    """The pinned vertices of a row from left to right, the others in the gaps where they push them the least."""
+    order = sorted(row, key=lambda v: key.get(v, middle))
+    pins = [v for v in order if pinned[v] is not None]
+    places = [key[v] for v in pins]
+    gap = layers.dummy_gap
+    lows = [-math.inf] + [key[v] + layers.width[v] / 2 for v in pins]
+    highs = [key[v] - layers.width[v] / 2 for v in pins] + [math.inf]
+    room = [high - low - gap for low, high in zip(lows, highs, strict=True)]
+    slots: list[list[int]] = [[] for _ in lows]
+    for v in order:
+        if pinned[v] is not None:
+            continue
+        want = key.get(v, middle)
+        need = layers.width[v] + NODE_GAP + NODE_GAP - gap if v < layers.count else gap
+        nearest = bisect_right(places, want)
+        best = nearest
+        least = math.inf
+        for slot in range(max(0, nearest - SLOT_REACH), min(len(pins), nearest + SLOT_REACH) + 1):
+            away = max(lows[slot] + need / 2 - want, want - (highs[slot] - need / 2), 0.0)
+            cost = away + PUSH_COST * max(0.0, need - room[slot])
+            if cost < least:
+                least = cost
+                best = slot
+        slots[best].append(v)
+        room[best] -= need
+    result = slots[0]
+    for v, following in zip(pins, slots[1:], strict=True):
+        result.append(v)
+        result.extend(following)
+    return result
+
+
+def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
+    """Barycentre sweeps, down and up in turn; the best order met."""
+    position = _positions(rows)
+    fewest = _crossings(layers, rows, position)
+    best = [row.copy() for row in rows]
+    for sweep in range(ORDER_SWEEPS):
+        if fewest == 0:
+            break
+        if sweep % 2 == 0:
+            for row in rows[1:]:
+                _sort_by_barycentre(row, layers.up, position)
+        else:
+            for row in reversed(rows[:-1]):
+                _sort_by_barycentre(row, layers.down, position)
+        count = _crossings(layers, rows, position)
+        if count < fewest:
+            fewest = count
+            best = [row.copy() for row in rows]
+    return best
+
+
+def _sort_by_barycentre(row: list[int], neighbours: list[list[int]], position: dict[int, int]) -> None:
+    """One row sorted by the mean position of its neighbours; who has none keeps its place."""
+    keyed: list[tuple[float, int]] = []
+    places: list[int] = []
+    for i, v in enumerate(row):
+        found = neighbours[v]
+        if not found:
+            continue
+        total = 0
+        for u in found:
+            total += position[u]
+        keyed.append((total / len(found), v))
+        places.append(i)
+    keyed.sort(key=_first)
+    for i, (_, v) in zip(places, keyed, strict=True):
+        row[i] = v
+    for i, v in enumerate(row):
+        position[v] = i
+
+
+def _first(pair: tuple[float, int]) -> float:
+    return pair[0]
+
+
+def _crossings(layers: Layers, rows: Rows, position: dict[int, int]) -> int:
+    """How many pairs of edges cross between neighbouring rows."""
+    total = 0
+    down = layers.down
+    for row in rows:
+        met: list[int] = []
+        for v in row:
+            for p in sorted([position[u] for u in down[v]]):
+                if not met or p >= met[-1]:
+                    met.append(p)
+                    continue
+                before = bisect_right(met, p)
+                total += len(met) - before
+                met.insert(before, p)
+    return total
+
+
+def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
+    """How many edges cross of two neighbours in a row, given the sorted positions of what each is tied to."""
+    count = 0
+    smaller = 0
+    size = len(right)
+    for p in left:
+        while smaller < size and right[smaller] < p:
+            smaller += 1
+        count += smaller
+    return count
+
+
+def swap_neighbours(layers: Layers, rows: Rows, pinned: Pins) -> None:
+    """Neighbours in a row change places where that saves crossings; boxes that stood before never do."""
+    position = _positions(rows)
+    for _ in range(SWAP_PASSES):
+        improved = False
+        for row in rows:
+            if len(row) < 2:
+                continue
+            above = [sorted([position[u] for u in layers.up[v]]) for v in row]
+            below = [sorted([position[u] for u in layers.down[v]]) for v in row]
+            for i in range(len(row) - 1):
+                v, w = row[i], row[i + 1]
+                if pinned[v] is not None or pinned[w] is not None:
+                    continue
+                now = _pair_crossings(above[i], above[i + 1]) + _pair_crossings(below[i], below[i + 1])
+                if now == 0:
+                    continue
+                then = _pair_crossings(above[i + 1], above[i]) + _pair_crossings(below[i + 1], below[i])
+                if then >= now:
+                    continue
+                improved = True
+                row[i], row[i + 1] = w, v
+                above[i], above[i + 1] = above[i + 1], above[i]
+                below[i], below[i + 1] = below[i + 1], below[i]
+                position[w] = i
+                position[v] = i + 1
+        if not improved:
+            return

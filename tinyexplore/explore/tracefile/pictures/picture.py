@@ -1,0 +1,249 @@
+"""Drawing boxes and edges as standalone SVG: colours by role, light and dark, and a description for screen readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from colorsys import hls_to_rgb
+from dataclasses import dataclass
+from html import escape
+
+from tinyexplore.explore.tracefile.pictures.graphs import DrawnNode
+from tinyexplore.explore.tracefile.pictures.layout import Box, Point, RoutedEdge, edge_path
+from tinyexplore.explore.tracefile.wellformed import for_xml
+
+MONO = "'JetBrains Mono','SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace"
+SANS = "Inter,system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif"
+LABEL_PX = 7.25  # the width of a character of a label, and of a detail
+DETAIL_PX = 6.65
+MAX_LABEL = 30
+MAX_DETAIL = 38
+_PX = 11.0  # of a text; none is smaller
+SANS_PX = 6.0  # the width of a character of such a text
+_LABEL_SIZE = 12.0
+TWO_LINES = 36.0
+ONE_LINE = 24.0
+
+
+@dataclass(frozen=True, slots=True)
+class Colour:
+    """Border and fill in light, border and fill in dark."""
+
+    light: str
+    light_fill: str
+    dark: str
+    dark_fill: str
+    dash: str = ""
+
+
+# told apart by the colour-blind: blue, vermilion-brown and green of the Okabe-Ito set, greys, and a dashed border
+COLOURS = {
+    "buffer": Colour("#0072b2", "#cfe6f5", "#56b4e9", "#1d4666"),
+    "memory": Colour("#0072b2", "#e3f1fa", "#56b4e9", "#15324a"),
+    "reduce": Colour("#b35c00", "#fdecd8", "#f0a04b", "#46300f"),
+    "loop": Colour("#00785a", "#dff4ee", "#3fcfa4", "#0f3a30"),
+    "alu": Colour("#5b6675", "#f1f3f6", "#a9b4c2", "#232b36"),
+    "movement": Colour("#8a94a3", "#ffffff", "#75818f", "#14181f", "4 2.5"),
+    "const": Colour("#8a94a3", "#ffffff", "#75818f", "#14181f"),
+    "control": Colour("#1b2330", "#ffffff", "#e8edf3", "#14181f"),
+}
+WORDS = {
+    "buffer": "buffer",
+    "memory": "memory",
+    "reduce": "reduce",
+    "loop": "loop",
+    "alu": "arithmetic",
+    "movement": "view",
+    "const": "constant",
+    "control": "control",
+}
+_SHADES = {"ink": "#1b2330", "ink2": "#5b6675", "brand": "#0b63ce", "bg": "#fff"}
+KERNEL_HUES = 24  # of kernels, in turn: a golden angle apart, so that neighbours differ most
+
+
+def kernel_hue(kernel: int) -> int:
+    """The hue of a kernel in degrees, the same in pictures and views (`.k-0` … of widgets/src/style.css)."""
+    return round(211 - (kernel % KERNEL_HUES) * 137.508) % 360
+
+
+def kernel_colour(kernel: int) -> Colour:
+    """The colours of a kernel's frame, as the views mix them."""
+    hue = kernel_hue(kernel)
+    light, dark = _rgb(hue, 0.62, 0.46), _rgb(hue, 0.62, 0.68)
+    fill = _rgb(hue, 0.75, 0.5)
+    white, night = (255.0, 255.0, 255.0), (20.0, 24.0, 31.0)
+    return Colour(_hex(light), _hex(_mix(fill, white, 0.055)), _hex(dark), _hex(_mix(fill, night, 0.11)))
+
+
+def _rgb(hue: int, saturation: float, lightness: float) -> tuple[float, float, float]:
+    red, green, blue = hls_to_rgb(hue / 360, lightness, saturation)
+    return 255 * red, 255 * green, 255 * blue
+
+
+def _mix(a: Sequence[float], b: Sequence[float], share: float) -> tuple[float, ...]:
+    return tuple([share * x + (1 - share) * y for x, y in zip(a, b, strict=True)])
+
+
+def _hex(colour: Iterable[float]) -> str:
+    return "#" + "".join(f"{round(part):02x}" for part in colour)
+
+
+_LIGHT = "--bg:#fff;--bg1:#f7f8fa;--line:#dfe3e8;--ink:#1b2330;--ink2:#5b6675;--edge:#9aa5b3;--brand:#0b63ce"
+_DARK = "--bg:#14181f;--bg1:#1a2029;--line:#303a47;--ink:#e8edf3;--ink2:#a9b4c2;--edge:#75818f;--brand:#6db1ff"
+
+
+def style(kernels: int = 0) -> str:
+    """The sheet of a picture, with the colours of so many kernels. Colours also stand as attributes, for readers that
+    drop style sheets."""
+    hues = [kernel_colour(i) for i in range(min(kernels, KERNEL_HUES))]
+    light = "".join(f"--{name}:{colour.light};--{name}f:{colour.light_fill};" for name, colour in COLOURS.items())
+    dark = "".join(f"--{name}:{colour.dark};--{name}f:{colour.dark_fill};" for name, colour in COLOURS.items())
+    light += "".join(f"--k{i}:{hue.light};--k{i}f:{hue.light_fill};" for i, hue in enumerate(hues))
+    dark += "".join(f"--k{i}:{hue.dark};--k{i}f:{hue.dark_fill};" for i, hue in enumerate(hues))
+    boxes = "".join(f".tx .g-{name}{{stroke:var(--{name});fill:var(--{name}f)}}" for name in COLOURS)
+    bands = "".join(f".tx .k-{i}{{fill:var(--k{i}f);stroke:var(--k{i})}}" for i in range(len(hues)))
+    bands += "".join(f".tx .h-{i}{{stroke:var(--k{i}f)}}" for i in range(len(hues)))
+    return (
+        f".tx{{{light}{_LIGHT};fill:var(--ink)}}"
+        f"@media(prefers-color-scheme:dark){{.tx{{{dark}{_DARK}}}}}"
+        f"{boxes}{bands}"
+        ".tx .card{fill:var(--bg);stroke:var(--line)}.tx .cell{fill:var(--bg1);stroke:var(--line)}"
+        ".tx .ink{fill:var(--ink)}.tx .ink2{fill:var(--ink2)}.tx .brand{fill:var(--brand)}.tx .bg{fill:var(--bg)}"
+        ".tx .edge{stroke:var(--edge)}.tx .frame{stroke:var(--brand)}"
+        ".tx .head{fill:var(--edge)}.tx .outline{stroke:var(--line)}"
+    )
+
+
+def document(width: float, height: float, title: str, description: str, parts: Iterable[str], kernels: int = 0) -> str:
+    """A whole SVG file on a card of its own background, so that it reads on any page; `kernels` have colours in it."""
+    body = "\n".join(part for part in parts if part)
+    size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
+    words = f'font-family="{SANS}" font-size="{_PX:g}" fill="{_SHADES["ink"]}"'  # of a text that says nothing else
+    return for_xml(
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tx" role="img" aria-label="{escape(title)}" {size} {words}>\n'
+        f"<title>{escape(title, quote=False)}</title>\n<desc>{escape(description, quote=False)}</desc>\n"
+        f"<style>{style(kernels)}</style>\n"
+        f'<rect class="card" x="0.5" y="0.5" width="{_n(width - 1)}" height="{_n(height - 1)}" rx="10" '
+        f'fill="#fff" stroke="#dfe3e8"/>\n{body}\n</svg>\n'
+    )
+
+
+def text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    size: float = _PX,
+    shade: str = "ink",
+    anchor: str = "",
+    bold: bool = False,
+    mono: bool = False,
+) -> str:
+    """One line of text in a `document`; `shade`: "ink" | "ink2" | "brand", or "bg" on a mark of "brand"."""
+    look = "" if size == _PX else f' font-size="{_n(size)}"'
+    if shade != "ink":
+        look += f' class="{shade}" fill="{_SHADES[shade]}"'
+    if mono:
+        look += f' font-family="{MONO}"'
+    if anchor:
+        look += f' text-anchor="{anchor}"'
+    if bold:
+        look += ' font-weight="600"'
+    if words != " ".join(words.split()):
+        look += ' xml:space="preserve"'
+    return f'<text x="{_n(x)}" y="{_n(y)}"{look}>{escape(words, quote=False)}</text>'
+
+
+def shortened(words: str, limit: int) -> str:
+    """At most `limit` characters; the ellipsis shows that something is missing (the tooltip has it)."""
+    return words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
+
+
+def box_of(node: DrawnNode) -> Box:
+    """How large a node is drawn."""
+    label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
+    width = max(58.0, len(label) * LABEL_PX + 20.0, len(detail) * DETAIL_PX + 18.0)
+    return Box(node.id, float(int(width + 0.5)), TWO_LINES if detail else ONE_LINE)
+
+
+def draw_boxes(boxes: Iterable[tuple[DrawnNode, Box, Point]]) -> str:
+    """The box of each node, with its centre at the point."""
+    drawn = "\n".join(_box(node, box, *centre) for node, box, centre in boxes)
+    return f'<g font-family="{MONO}" text-anchor="middle">{drawn}</g>' if drawn else ""
+
+
+def _box(node: DrawnNode, box: Box, x: float, y: float) -> str:
+    colour = COLOURS.get(node.group, COLOURS["control"])
+    name = node.group if node.group in COLOURS else "control"
+    dash = f' stroke-dasharray="{colour.dash}"' if colour.dash else ""
+    label, detail = shortened(node.label, MAX_LABEL), shortened(node.detail, MAX_DETAIL)
+    parts = [
+        f"<g><title>{escape(node.tooltip, quote=False)}</title>",
+        f'<rect class="g-{name}" x="{_n(x - box.width / 2)}" y="{_n(y - box.height / 2)}" width="{_n(box.width)}" '
+        f'height="{_n(box.height)}" rx="6" fill="{colour.light_fill}" stroke="{colour.light}"{dash}/>',
+        text(x, y - 3 if detail else y + 4, label, size=_LABEL_SIZE),
+        text(x, y + 11, detail, shade="ink2") if detail else "",
+    ]
+    if node.hidden:
+        words = f"+{node.hidden} hidden"
+        parts.append(text(x, y - box.height / 2 - 4, words, shade="ink2"))
+    return "".join(parts) + "</g>"
+
+
+def draw_frame(box: Box, x: float, y: float) -> str:
+    """A frame round the box whose centre is at (x, y), to mark it."""
+    return (
+        f'<rect class="frame" x="{_n(x - box.width / 2 - 3)}" y="{_n(y - box.height / 2 - 3)}" '
+        f'width="{_n(box.width + 6)}" height="{_n(box.height + 6)}" rx="8" fill="none" stroke="#0b63ce" '
+        f'stroke-width="2"/>'
+    )
+
+
+def draw_edges(edges: Sequence[RoutedEdge], dx: float = 0.0, dy: float = 0.0) -> str:
+    """Edges with arrow heads; those that run over other boxes are faint."""
+    near = [_moved(edge.points, dx, dy) for edge in edges if not edge.long]
+    far = [_moved(edge.points, dx, dy) for edge in edges if edge.long]
+    parts = []
+    for routes, look in ((far, ' opacity="0.45" stroke-dasharray="2 3"'), (near, "")):
+        if not routes:
+            continue
+        path = "".join(edge_path(points[:-1] + ((points[-1][0], points[-1][1] - 4),)) for points in routes)
+        heads = "".join(_arrow_head(points[-1]) for points in routes)
+        parts.append(
+            f'<g{look}><path class="edge" d="{path}" fill="none" stroke="#9aa5b3" stroke-width="1.2"/>'
+            f'<path class="head" d="{heads}" fill="#9aa5b3"/></g>'
+        )
+    return "\n".join(parts)
+
+
+def legend(groups: Iterable[str], x: float, y: float) -> str:
+    """A swatch and a word for each group that is there."""
+    parts = []
+    there = set(groups)
+    for group, colour in COLOURS.items():
+        if group not in there:
+            continue
+        dash = f' stroke-dasharray="{colour.dash}"' if colour.dash else ""
+        parts.append(
+            f'<rect class="g-{group}" x="{_n(x)}" y="{_n(y - 8)}" width="14" height="9" rx="2.5" '
+            f'fill="{colour.light_fill}" stroke="{colour.light}"{dash}/>'
+        )
+        parts.append(text(x + 19, y, WORDS[group], shade="ink2"))
+        x += 19 + len(WORDS[group]) * SANS_PX + 16
+    return "".join(parts)
+
+
+def legend_width(groups: Iterable[str]) -> float:
+    return sum(35 + len(WORDS[group]) * SANS_PX for group in set(groups) if group in WORDS)
+
+
+def _moved(points: Sequence[Point], dx: float, dy: float) -> tuple[Point, ...]:
+    return tuple([(x + dx, y + dy) for x, y in points])
+
+
+def _arrow_head(tip: Point) -> str:
+    x, y = tip
+    return f"M{_n(x)} {_n(y)}l-3.2-6h6.4z"
+
+
+def _n(value: float) -> str:
+    return f"{round(value, 1):g}" if abs(value) < 1e5 else f"{value:.0f}"

@@ -1,0 +1,223 @@
+"""Where the vertices of a layered graph stand: x by sweeps of isotonic regression, y by rank, parts side by side.
+
+The same as widgets/src/placing.ts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tinyexplore.explore.tracefile.pictures.layers import NODE_GAP, Layers, Pins, Point, Rows, total_of
+
+RANK_GAP = 38.0
+COMPONENT_GAP = 44.0
+PLACE_SWEEPS = 8
+PINNED_WEIGHT = 1024.0
+FREE_WEIGHT = 0.01
+
+
+@dataclass(slots=True)
+class Plane:
+    """For each vertex its centre, and the top and bottom of its rank."""
+
+    x: list[float]
+    y: list[float]
+    top: list[float]
+    bottom: list[float]
+
+
+@dataclass(slots=True)
+class Frame:
+    """What one connected part covers, and how far its boxes have left their previous height (None: all new)."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    shift: float | None
+    vertices: list[int] = field(default_factory=list)
+
+
+def place_x(layers: Layers, rows: Rows, pinned: Pins, has_pinned: bool, x: list[float]) -> None:
+    """x by sweeps of isotonic regression: every vertex wants to stand at the mean of its neighbours."""
+    gaps = [_gaps(layers, row) for row in rows]
+    _pack_rows(rows, gaps, x)
+    if has_pinned:
+        for row in rows:
+            for v in row:
+                place = pinned[v]
+                x[v] = x[v] if place is None else place
+    nobody: list[list[int]] = [[]] * len(layers.rank)
+    up_pull, down_pull = _pulls(layers, rows)
+    for sweep in range(PLACE_SWEEPS + 2):
+        downwards = sweep % 2 == 0
+        both = sweep >= PLACE_SWEEPS
+        upper, upper_pull = (layers.up, up_pull) if downwards or both else (nobody, up_pull)
+        lower, lower_pull = (layers.down, down_pull) if not downwards or both else (nobody, down_pull)
+        for r in range(len(rows)) if downwards else range(len(rows) - 1, -1, -1):
+            row = rows[r]
+            wanted: list[float] = []
+            weights: list[float] = []
+            for v in row:
+                place = pinned[v]
+                if place is not None:
+                    wanted.append(place)
+                    weights.append(PINNED_WEIGHT)
+                    continue
+                total = 0.0
+                weight = 0.0
+                for u, pull in zip(upper[v], upper_pull[v]):
+                    total += pull * x[u]
+                    weight += pull
+                for u, pull in zip(lower[v], lower_pull[v]):
+                    total += pull * x[u]
+                    weight += pull
+                wanted.append(total / weight if weight > 0.0 else x[v])
+                weights.append(weight if weight > 0.0 else FREE_WEIGHT)
+            _place_row(row, gaps[r], wanted, weights, x)
+
+
+def _pulls(layers: Layers, rows: Rows) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+    """How hard each neighbour above and below pulls: the links of a chain and of a long edge hardest."""
+    count, up, down = layers.count, layers.up, layers.down
+    up_pull: dict[int, list[float]] = {}
+    down_pull: dict[int, list[float]] = {v: [] for row in rows for v in row}
+    for row in rows:
+        for v in row:
+            pulls = []
+            for u in up[v]:
+                if len(up[v]) == 1 == len(down[u]) or (u >= count and v >= count):
+                    pull = 8.0
+                else:
+                    pull = 2.0 if u >= count or v >= count else 1.0
+                pulls.append(pull)
+            up_pull[v] = pulls
+    for v in down_pull:
+        for u in down[v]:
+            down_pull[v].append(up_pull[u][up[u].index(v)])
+    return up_pull, down_pull
+
+
+def _gaps(layers: Layers, row: Sequence[int]) -> list[float]:
+    """The least distance of each centre from that of its left neighbour (0 for the first)."""
+    gaps = [0.0]
+    count = layers.count
+    for i in range(1, len(row)):
+        a, b = row[i - 1], row[i]
+        gap = NODE_GAP if a < count and b < count else layers.dummy_gap
+        gaps.append((layers.width[a] + layers.width[b]) / 2 + gap)
+    return gaps
+
+
+def _pack_rows(rows: Rows, gaps: Sequence[Sequence[float]], x: list[float]) -> None:
+    """Every row side by side, all rows centred on one axis: where the sweeps begin."""
+    for row, row_gaps in zip(rows, gaps, strict=True):
+        place = 0.0
+        for v, gap in zip(row, row_gaps, strict=True):
+            place += gap
+            x[v] = place
+        for v in row:
+            x[v] -= place / 2
+
+
+def _place_row(
+    row: Sequence[int], gaps: Sequence[float], wanted: Sequence[float], weights: Sequence[float], x: list[float]
+) -> None:
+    """The x of one row that are nearest to `wanted` (weighted squares) with all gaps kept."""
+    offsets: list[float] = []
+    blocks: list[tuple[float, float, float, int]] = []  # mean, weight, weighted sum, size
+    offset = 0.0
+    for want, weight, gap in zip(wanted, weights, gaps, strict=True):
+        offset += gap
+        offsets.append(offset)
+        mean = want - offset
+        total = weight * (want - offset)
+        size = 1
+        while blocks and blocks[-1][0] > mean:
+            _, block_weight, block_total, block_size = blocks.pop()
+            weight += block_weight
+            total += block_total
+            size += block_size
+            mean = total / weight
+        blocks.append((mean, weight, total, size))
+    i = 0
+    for mean, _, _, size in blocks:
+        for _ in range(size):
+            x[row[i]] = mean + offsets[i]
+            i += 1
+
+
+def place_y(layers: Layers, rows: Rows, plane: Plane) -> None:
+    start = 0.0
+    for row in rows:
+        tallest = 0.0
+        for v in row:
+            if v < layers.count:
+                tallest = max(tallest, float(layers.boxes[v].height))
+        for v in row:
+            plane.y[v] = start + tallest / 2
+            plane.top[v] = start
+            plane.bottom[v] = start + tallest
+        start += tallest + RANK_GAP
+
+
+def frame_of(layers: Layers, rows: Rows, plane: Plane, places: Mapping[int, Point]) -> Frame:
+    vertices = [v for row in rows for v in row]
+    shifts = sorted(
+        places[layers.boxes[v].id][1] - plane.y[v]
+        for v in vertices
+        if v < layers.count and layers.boxes[v].id in places
+    )
+    return Frame(
+        left=min(plane.x[v] - layers.width[v] / 2 for v in vertices),
+        right=max(plane.x[v] + layers.width[v] / 2 for v in vertices),
+        top=0.0,
+        bottom=max(plane.bottom[v] for v in vertices),
+        shift=shifts[len(shifts) // 2] if shifts else None,
+        vertices=vertices,
+    )
+
+
+def _move(frame: Frame, plane: Plane, dx: float, dy: float) -> None:
+    for v in frame.vertices:
+        plane.x[v] += dx
+        plane.y[v] += dy
+        plane.top[v] += dy
+        plane.bottom[v] += dy
+    frame.left += dx
+    frame.right += dx
+    frame.top += dy
+    frame.bottom += dy
+
+
+def arrange(frames: Sequence[Frame], plane: Plane) -> None:
+    """Parts that stood before stay, moved right only where they would overlap; new parts go on shelves below them."""
+    placed: list[Frame] = []
+    for frame in sorted((frame for frame in frames if frame.shift is not None), key=lambda frame: frame.left):
+        _move(frame, plane, 0.0, frame.shift or 0.0)
+        for other in placed:
+            if frame.top >= other.bottom or other.top >= frame.bottom or frame.left >= other.right:
+                continue
+            if other.left < frame.right:
+                _move(frame, plane, other.right + COMPONENT_GAP - frame.left, 0.0)
+        placed.append(frame)
+        placed.sort(key=lambda frame: frame.left)
+    shelf_left = min((frame.left for frame in placed), default=0.0)
+    shelf_top = max((frame.bottom + COMPONENT_GAP for frame in placed), default=0.0)
+    fresh = sorted((frame for frame in frames if frame.shift is None), key=lambda frame: -frame.bottom)
+    widest = max((frame.right - frame.left for frame in fresh), default=0.0)
+    area = total_of([(frame.right - frame.left + COMPONENT_GAP) * (frame.bottom + COMPONENT_GAP) for frame in fresh])
+    shelf_width = max(widest, 1.4 * math.sqrt(area))
+    place = shelf_left
+    shelf_height = 0.0
+    for frame in fresh:
+        width = frame.right - frame.left
+        if place > shelf_left and place + width > shelf_left + shelf_width:
+            place = shelf_left
+            shelf_top += shelf_height + COMPONENT_GAP
+            shelf_height = 0.0
+        shelf_height = max(shelf_height, frame.bottom)
+        _move(frame, plane, place - frame.left, shelf_top)
+        place += width + COMPONENT_GAP

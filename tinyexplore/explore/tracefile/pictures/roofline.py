@@ -1,0 +1,200 @@
+"""The roofline: how fast kernels are, over how much they do with each byte they load; under what the machine can do.
+
+After S. Williams, A. Waterman and D. Patterson, "Roofline" (2009); here with the bytes that a program's own loads ask
+for, so that an opt which uses a loaded value more often moves a kernel to the right.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tinyexplore.explore.tracefile.pictures.picture import document, text
+
+__all__ = ["Dot", "roofline_svg"]
+
+LEFT, _RIGHT, TOP, BOTTOM = 64.0, 268.0, 52.0, 56.0
+PLOT_WIDTH, PLOT_HEIGHT = 500.0, 360.0
+_DOT = 9.5
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One measured kernel: `flops` floating-point operations and `bytes_loaded` in `seconds`.
+
+    `peak`: the name of the ceiling that it is compared with; without one, the highest.
+    """
+
+    label: str
+    flops: float
+    bytes_loaded: float
+    seconds: float
+    peak: str | None = None
+
+    @property
+    def flops_per_byte(self) -> float:
+        return self.flops / self.bytes_loaded
+
+    @property
+    def gflops(self) -> float:
+        """10⁹ operations a second."""
+        return self.flops / self.seconds / 1e9
+
+
+def roofline_svg(
+    dots: Sequence[Dot], peaks: Mapping[str, float], bandwidths: Mapping[str, float], title: str = "Roofline"
+) -> str:
+    """The dots in their order, joined to a trail, under the machine's ceilings, as a standalone SVG.
+
+    `peaks`: name → GFLOP/s; `bandwidths`: name → GB/s. Both scales are logarithmic.
+    """
+    if not dots or not peaks:
+        raise ValueError("a roofline needs at least one dot and one peak")
+    x = Scale.over([dot.flops_per_byte for dot in dots], LEFT, LEFT + PLOT_WIDTH)
+    y = Scale.over([*(dot.gflops for dot in dots), *peaks.values()], TOP + PLOT_HEIGHT, TOP)
+    parts = [text(LEFT - 44, 28, title, size=14, bold=True)]
+    parts.extend(axes(x, y))
+    parts.extend(ceiling_lines(x, y, peaks, bandwidths))
+    parts.extend(_trail(x, y, dots))
+    parts.extend(_key(dots, peaks))
+    width, height = LEFT + PLOT_WIDTH + _RIGHT, TOP + PLOT_HEIGHT + BOTTOM
+    told = "; ".join(f"{dot.label}: {dot.gflops:.3g} GFLOP/s at {dot.flops_per_byte:.3g} flop/byte" for dot in dots)
+    return document(width, height, title, told, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Logarithmic: whole powers of two at the ends, `start` and `stop` in pixels."""
+
+    low: float
+    high: float
+    start: float
+    stop: float
+
+    @staticmethod
+    def over(values: Sequence[float], start: float, stop: float) -> Scale:
+        low = 2.0 ** (math.floor(math.log2(min(values)) - 0.4))
+        high = 2.0 ** (math.ceil(math.log2(max(values)) + 0.4))
+        return Scale(low, high, start, stop)
+
+    def __call__(self, value: float) -> float:
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return self.start + share * (self.stop - self.start)
+
+    def ticks(self) -> list[float]:
+        """Powers of two, at most ten of them."""
+        first, last = round(math.log2(self.low)), round(math.log2(self.high))
+        step = 1 + (last - first) // 10
+        return [2.0**power for power in range(first, last + 1, step)]
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if value >= 1 else f"1/{1 / value:g}"
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, width: float, dash: str = "", shade: str = "edge") -> str:
+    colour = {"edge": "#9aa5b3", "outline": "#dfe3e8"}[shade]
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    return (
+        f'<path class="{shade}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" fill="none" stroke="{colour}" '
+        f'stroke-width="{width:g}"{dashes}/>'
+    )
+
+
+def axes(x: Scale, y: Scale, verb: str = "loaded") -> list[str]:
+    right, bottom = LEFT + PLOT_WIDTH, TOP + PLOT_HEIGHT
+    parts = []
+    for value in x.ticks():
+        parts.append(_line(x(value), TOP, x(value), bottom, 1, shade="outline"))
+        parts.append(text(x(value), bottom + 18, _number(value), shade="ink2", anchor="middle"))
+    for value in y.ticks():
+        parts.append(_line(LEFT, y(value), right, y(value), 1, shade="outline"))
+        parts.append(text(LEFT - 8, y(value) + 4, _number(value), shade="ink2", anchor="end"))
+    words = f"operations for each byte that is {verb} (flop/byte)"
+    parts.append(text(LEFT + PLOT_WIDTH / 2, bottom + 40, words, shade="ink2", anchor="middle"))
+    parts.append(text(LEFT - 44, TOP - 8, "GFLOP/s", shade="ink2"))
+    return parts
+
+
+def ceiling_lines(x: Scale, y: Scale, peaks: Mapping[str, float], bandwidths: Mapping[str, float]) -> list[str]:
+    right = LEFT + PLOT_WIDTH
+    parts = []
+    for number, (name, gflops) in enumerate(peaks.items()):
+        parts.append(_line(LEFT, y(gflops), right, y(gflops), 1.8))
+        words = f"{name}: {gflops:,.0f} GFLOP/s"
+        place, anchor = ((LEFT + 8, "start"), (right - 8, "end"))[number % 2]  # so that near ones can be told apart
+        parts.append(_on_lines(text(place, y(gflops) - 6, words, shade="ink2", anchor=anchor)))
+    top = max(peaks.values(), default=y.high)
+    slope = math.degrees(math.atan2(y(2.0) - y(1.0), x(2.0) - x(1.0)))
+    for number, (name, gb_per_s) in enumerate(bandwidths.items()):
+        start = max(x.low, y.low / gb_per_s)
+        end = min(x.high, top / gb_per_s)
+        if start >= end:
+            continue
+        parts.append(_line(x(start), y(start * gb_per_s), x(end), y(end * gb_per_s), 1.4, dash="5 4"))
+        place = start * (end / start) ** (0.22 + 0.14 * number)  # not one above the other
+        label = _on_lines(text(0, -6, f"{name}: {gb_per_s:,.0f} GB/s", shade="ink2", anchor="middle"))
+        at = f"translate({x(place):.1f} {y(place * gb_per_s):.1f}) rotate({slope:.1f})"
+        parts.append(f'<g transform="{at}">{label}</g>')
+    return parts
+
+
+def _on_lines(label: str) -> str:
+    """The label with an edge of the background's colour, so that lines do not run through it."""
+    edge = 'stroke="#fff" stroke-width="4" stroke-linejoin="round" style="paint-order:stroke;stroke:var(--bg)"'
+    return label.replace("<text ", f"<text {edge} ", 1)
+
+
+def _trail(x: Scale, y: Scale, dots: Sequence[Dot]) -> list[str]:
+    """A point where each dot is, joined in order; its number on it, or beside it where another one stands."""
+    points = [(x(dot.flops_per_byte), y(dot.gflops)) for dot in dots]
+    path = "L".join(f"{left:.1f} {top:.1f}" for left, top in points)
+    parts = [f'<path d="M{path}" fill="none" stroke="#0b63ce" style="stroke:var(--brand)" stroke-width="1.6"/>']
+    marks: list[str] = []  # drawn last: where points lie close together, each number stays readable
+    taken: list[tuple[float, float]] = []
+    for number, (left, top) in enumerate(points):
+        place = next(
+            (left + across, top + down)
+            for across, down in _beside()
+            if all(math.hypot(left + across - other, top + down - under) > 2 * _DOT for other, under in taken)
+        )
+        taken.append(place)
+        if place != (left, top):
+            parts.append(_line(left, top, *place, 1.2))
+            parts.append(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="3.2" fill="#0b63ce" style="fill:var(--brand)"/>')
+        marks.append(_mark(*place, number))
+    return parts + marks
+
+
+def _beside() -> Iterator[tuple[float, float]]:
+    """Where a number may stand, from its point: on it, then to the right of it and below, farther and farther."""
+    yield 0.0, 0.0
+    for distance in itertools.count(1):
+        for angle in (0.0, 0.7, -0.7, 1.57, math.pi):
+            reach = distance * 2.6 * _DOT
+            yield reach * math.cos(angle), reach * math.sin(angle)
+
+
+def _mark(left: float, top: float, number: int) -> str:
+    circle = (
+        f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{_DOT}" fill="#0b63ce" stroke="#fff" stroke-width="1.5" '
+        'style="fill:var(--brand);stroke:var(--bg)"/>'
+    )
+    return circle + text(left, top + 4, str(number), shade="bg", bold=True, anchor="middle")
+
+
+def _key(dots: Sequence[Dot], peaks: Mapping[str, float]) -> list[str]:
+    left = LEFT + PLOT_WIDTH + 28
+    highest = max(peaks, key=lambda name: peaks[name])
+    parts = []
+    for number, dot in enumerate(dots):
+        top = TOP + 14 + number * 44
+        parts.append(_mark(left, top, number))
+        parts.append(text(left + 18, top - 1, dot.label, size=11.5, bold=True))
+        peak = dot.peak or highest
+        share = 100 * dot.gflops / peaks[peak]
+        words = f"{dot.gflops:,.3g} GFLOP/s · {share:.{0 if share >= 1 else 1}f} % of {peak}"
+        parts.append(text(left + 18, top + 14, words, shade="ink2"))
+    return parts

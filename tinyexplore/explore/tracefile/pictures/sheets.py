@@ -1,0 +1,282 @@
+"""Static pictures of what is a table in the views: kernels, times, passes, buffers, listings; as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.figures import duration_text, no_time_text, samples_text, sum_text
+from tinyexplore.explore.tracefile.model import Program, Stage, Trace
+from tinyexplore.explore.tracefile.pictures.picture import (
+    COLOURS,
+    KERNEL_HUES,
+    document,
+    kernel_colour,
+    shortened,
+    text,
+)
+from tinyexplore.explore.tracefile.spans import Mark, marks
+
+MOST_ROWS = 60
+_MARGIN = 20.0
+_ROW = 19.0
+_MONO_PX = 6.65
+_SANS_PX = 6.2
+_GAP = 18.0
+_BAR_WIDTH = 260.0
+_MOST_CHARACTERS = 96
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A stretch of a row, from `start` to `end` (0 … 1 of the column)."""
+
+    start: float
+    end: float
+    colour: str = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a sheet; `mono`: its words are code."""
+
+    title: str
+    right: bool = False
+    mono: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """Code with parts underlined, each in the colour of the kernel that computes it."""
+
+    words: str
+    marks: tuple[Mark, ...]
+
+
+Cell = str | Bar | Marked
+
+
+def sheet_svg(
+    title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = "", kernels: int = 0
+) -> str:
+    """A table as a picture; what is more than `MOST_ROWS` is counted in its last line. `kernels` have colours in it."""
+    shown = rows[:MOST_ROWS]
+    if left := len(rows) - len(shown):
+        note = " · ".join(part for part in (note, f"{count_text(left, 'more row')} not drawn") if part)
+    widths = [_width(column, [row[i] for row in shown]) for i, column in enumerate(columns)]
+    has_head = any(column.title for column in columns)
+    top = 46.0 + (_ROW if has_head else 0.0)
+    width = max(sum(widths) + _GAP * (len(columns) - 1), len(title) * 7.4, len(note) * _SANS_PX) + 2 * _MARGIN
+    height = top + len(shown) * _ROW + (24.0 if note else 6.0)
+    parts = [text(_MARGIN, 26, title, size=13, bold=True)]
+    x = _MARGIN
+    for i, column in enumerate(columns):
+        at, anchor = (x + widths[i], "end") if column.right else (x, "start")
+        if column.title:
+            parts.append(text(at, 48, column.title, shade="ink2", anchor=anchor))
+        for k, row in enumerate(shown):
+            y = top + k * _ROW
+            cell = row[i]
+            if isinstance(cell, Bar):
+                parts.append(_bar(cell, x, y))
+            else:
+                words = shortened(_words(cell), _MOST_CHARACTERS)
+                if isinstance(cell, Marked):
+                    parts.extend(_underline(mark, x, y) for mark in cell.marks if mark.stop <= len(words))
+                parts.append(text(at, y, words, mono=column.mono, anchor=anchor))
+        x += widths[i] + _GAP
+    if note:
+        parts.append(text(_MARGIN, height - 11, note, shade="ink2"))
+    return document(width, height, title, f"{title}. {note}", parts, kernels)
+
+
+def _words(cell: str | Marked) -> str:
+    return cell.words if isinstance(cell, Marked) else cell
+
+
+def _underline(mark: Mark, x: float, y: float) -> str:
+    start, stop = x + mark.start * _MONO_PX + 0.5, x + mark.stop * _MONO_PX - 0.5
+    place = f'd="M{start:.1f} {y + 3.5:.1f}H{stop:.1f}" fill="none"'
+    if mark.kernel is None:
+        return f'<path class="edge" {place} stroke="#9aa5b3" stroke-dasharray="1.5 1.5"/>'
+    colour = kernel_colour(mark.kernel)
+    return f'<path class="k-{mark.kernel % KERNEL_HUES}" {place} stroke="{colour.light}" stroke-width="2"/>'
+
+
+def _width(column: Column, cells: Sequence[Cell]) -> float:
+    pixels = _MONO_PX if column.mono else _SANS_PX
+    widths = [
+        _BAR_WIDTH if isinstance(cell, Bar) else min(len(_words(cell)), _MOST_CHARACTERS) * pixels for cell in cells
+    ]
+    return max([len(column.title) * _SANS_PX, *widths])
+
+
+def _bar(bar: Bar, x: float, y: float) -> str:
+    width = max((bar.end - bar.start) * _BAR_WIDTH, 2.0)
+    colour = COLOURS[bar.colour]
+    return (
+        f'<rect class="g-{bar.colour}" x="{x + bar.start * _BAR_WIDTH:.1f}" y="{y - 9:.1f}" width="{width:.1f}" '
+        f'height="11" rx="2" fill="{colour.light_fill}" stroke="{colour.light}"/>'
+    )
+
+
+# *** the sheets ***
+
+
+def kernels_svg(trace: Trace) -> str:
+    """The kernels: of which calls each is, what was decided for it, what it does in what time."""
+    medians = {run.kernel: run.median_us for run in trace.runs}
+    rows = []
+    for kernel in trace.kernels:
+        median_us = medians.get(kernel.id)
+        rate = f"{kernel.flops / median_us / 1e3:.1f}" if median_us else "–"
+        time = duration_text(median_us) if median_us is not None else no_time_text(kernel)
+        opts = " ".join(kernel.opts) or "none"
+        rows.append((str(kernel.id), kernel.name, ", ".join(kernel.calls), opts, time, rate))
+    columns = (
+        Column("#", right=True),
+        Column("kernel", mono=True),
+        Column("of"),
+        Column("opts", mono=True),
+        Column("time", right=True),
+        Column("GFLOP/s", right=True),
+    )
+    return sheet_svg(f"Kernels of {trace.title}".strip(), columns, rows, "" if rows else "this trace has no kernels")
+
+
+def timing_svg(trace: Trace) -> str:
+    """The kernels' medians as bars, with the quartiles in words."""
+    slowest = max((run.median_us for run in trace.runs), default=1.0) or 1.0
+    rows: list[tuple[Cell, ...]] = []
+    for run in trace.runs:
+        spread = f"{duration_text(run.low_us)} to {duration_text(run.high_us)}, {samples_text(run)}"
+        name = trace.kernels[run.kernel].name
+        rows.append((str(run.kernel), name, Bar(0.0, run.median_us / slowest), duration_text(run.median_us), spread))
+    total = sum(run.median_us for run in trace.runs)
+    reasons = dict.fromkeys(kernel.not_run for kernel in trace.kernels if kernel.not_run)
+    untimed = " ".join(reasons)
+    note = "no kernel of this trace was run"
+    if rows:
+        note = f"{duration_text(total)} in all: {sum_text(trace.runs)}"
+    if untimed:
+        note = f"{note}. {untimed}" if rows else untimed
+    columns = (
+        Column("#", right=True),
+        Column("kernel", mono=True),
+        Column(""),
+        Column("median", right=True),
+        Column("quartiles"),
+    )
+    return sheet_svg(f"Times of {trace.title}".strip(), columns, rows, note)
+
+
+def memory_svg(trace: Trace) -> str:
+    """The buffers with their lives."""
+    ends = [stage.started_us + stage.elapsed_us for stage in trace.stages]
+    told = [at for buffer in trace.buffers for at in (buffer.allocated_us, buffer.freed_us) if at is not None]
+    end = max([1.0, *ends, *told])
+    rows: list[tuple[Cell, ...]] = []
+    for buffer in trace.buffers:
+        start, stop = buffer.allocated_us or 0.0, end if buffer.freed_us is None else buffer.freed_us
+        kind = f"{buffer.dtype} × {buffer.size:,}"
+        rows.append((str(buffer.id), kind, f"{buffer.bytes:,} B", Bar(max(start, 0.0) / end, stop / end)))
+    note = f"over {duration_text(end)}" if rows else "this trace allocated no buffers"
+    columns = (Column("#", right=True), Column("buffer"), Column("bytes", right=True), Column("alive"))
+    return sheet_svg(f"Memory of {trace.title}".strip(), columns, rows, note)
+
+
+def modules_svg(trace: Trace) -> str:
+    """The modules as a tree, with their time and memory."""
+    tree = trace.modules()
+    most = tree.time_us or 1.0
+    rows: list[tuple[Cell, ...]] = []
+    for depth, module in tree.walk():
+        name = f"{'  ' * depth}{module.name}" + (f": {module.kind}" if module.kind != module.name else "")
+        numbers = ", ".join(map(str, module.kernels[:8])) + (", …" if len(module.kernels) > 8 else "")
+        rows.append(
+            (
+                name,
+                duration_text(module.time_us),
+                Bar(0.0, module.time_us / most),
+                duration_text(module.backward_us) if module.backward_us else "–",
+                f"{module.parameter_bytes:,} B",
+                f"{module.result_bytes:,} B",
+                numbers,
+            )
+        )
+    columns = (
+        Column("module", mono=True),
+        Column("time", right=True),
+        Column(""),
+        Column("for gradients", right=True),
+        Column("parameters", right=True),
+        Column("results", right=True),
+        Column("kernels"),
+    )
+    note = "a kernel that several modules share is divided among them by the elements that each computes"
+    return sheet_svg(f"Modules of {trace.title}".strip(), columns, rows, note if trace.scopes else "no modules")
+
+
+def passes_svg(trace: Trace, stage: int | None = None) -> str:
+    """The passes that did something, with their firings; `stage` is marked."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in trace.stages:
+        if not one.steps:
+            continue
+        firings = sum(step.rule is not None for step in one.steps)
+        mark = "▸" if one.id == stage else ""
+        rows.append((mark, _kernel_of(trace, one), one.name, str(firings), duration_text(one.elapsed_us)))
+    columns = (
+        Column(""),
+        Column("kernel", mono=True),
+        Column("pass"),
+        Column("firings", right=True),
+        Column("time", right=True),
+    )
+    return sheet_svg(f"Passes of {trace.title}".strip(), columns, rows, "" if rows else "no rule fired")
+
+
+def _kernel_of(trace: Trace, stage: Stage) -> str:
+    return "" if stage.kernel is None else f"{stage.kernel} · {trace.kernels[stage.kernel].name}"
+
+
+def listing_svg(trace: Trace, language: str = "", kernel: int = 0) -> str:
+    """One listing: of the wanted language, else your Python ("source")."""
+    program = _program(trace, language, kernel)
+    if program is not None:
+        lines = [line.text for line in program.lines]
+        title = f"kernel {program.kernel} · {trace.kernels[program.kernel].name}: {language}"
+    elif trace.sources:
+        lines = trace.sources[0].text.rstrip().splitlines()
+        title = trace.sources[0].name
+    else:
+        return sheet_svg("Code", (Column(""),), (), "this trace holds no listing")
+    underlined = marks(trace, 0) if program is None else {}
+    rows = [
+        (str(number), Marked(line.replace("\t", "    "), tuple(underlined.get(number, ()) if "\t" not in line else ())))
+        for number, line in enumerate(lines, start=1)
+    ]
+    note = "" if language in ("", "source") or program is not None else f"no {language} was listed"
+    if len(trace.kernels) > 1 and any(mark.kernel is not None for row in underlined.values() for mark in row):
+        note = "underlined in the colour of the kernel that computes it"
+    return sheet_svg(title, (Column("", right=True), Column("", mono=True)), rows, note, len(trace.kernels))
+
+
+def _program(trace: Trace, language: str, kernel: int) -> Program | None:
+    programs = [one for one in trace.programs if one.language == language]
+    return next((one for one in programs if one.kernel == kernel), programs[0] if programs else None)
+
+
+__all__ = [
+    "Bar",
+    "Column",
+    "Marked",
+    "kernels_svg",
+    "listing_svg",
+    "memory_svg",
+    "modules_svg",
+    "passes_svg",
+    "sheet_svg",
+    "timing_svg",
+]

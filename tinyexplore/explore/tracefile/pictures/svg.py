@@ -1,0 +1,129 @@
+"""Static pictures of a trace: one graph, and the whole way with the kernels as groups.
+
+They stand where no script runs: stored notebooks, GitHub, nbconvert, the fallback of the HTML export.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.pictures.graphs import (
+    DrawnGraph,
+    Kind,
+    Which,
+    drawn_graph,
+    reachable,
+    roots_of_stage,
+)
+from tinyexplore.explore.tracefile.pictures.layout import layout
+from tinyexplore.explore.tracefile.pictures.picture import (
+    SANS_PX,
+    box_of,
+    document,
+    draw_boxes,
+    draw_edges,
+    draw_frame,
+    legend,
+    legend_width,
+    text,
+)
+from tinyexplore.explore.tracefile.pictures.strip import pipeline_svg
+
+__all__ = ["graph_svg", "graph_within", "pipeline_svg"]
+
+_MARGIN = 24.0
+_HEADER = 34.0
+_FOOTER = 44.0
+_LINE = 15.0
+
+
+def graph_svg(
+    graph: Trace | Sequence[Node],
+    stage: int | None = None,
+    which: Which = "after",
+    kind: Kind = "lazybuffer",
+    max_nodes: int = 120,
+    marked: Collection[int] = (),
+) -> str:
+    """A graph as a standalone SVG; the nodes whose ids are in `marked` are framed.
+
+    Of a trace: the graph that `stage` got ("before") or left ("after"); without a stage, all LazyBuffers, or the UOps
+    of the first kernel. Of a sequence of nodes (sources first): those. At most `max_nodes` boxes are drawn, those
+    nearest to the result; the picture says what it hides and folds.
+    """
+    if isinstance(graph, Trace):
+        table = dict(enumerate(graph.nodes))
+        roots = [node.id for node in roots_of_stage(graph, stage, which, kind)]
+        drawn = drawn_graph(reachable(table, roots), roots, max_nodes)
+        title = _title(graph, stage, which, kind)
+    else:
+        drawn = drawn_graph(graph, (), max_nodes)
+        title = "UOp graph" if any(node.kind == "uop" for node in graph) else "LazyBuffer graph"
+    return _graph_picture(drawn, title, marked) or ""
+
+
+_FEWER = 0.75  # of the boxes are tried next, where a picture is too wide
+
+
+def graph_within(
+    nodes: Sequence[Node], width: float, least: int, most: int, marked: Collection[int] = ()
+) -> str | None:
+    """As `graph_svg` of nodes, not wider than `width` pixels: with `most` boxes, or as many fewer as that takes. None
+    where fewer than `least` would be left; "" of no nodes."""
+    if not nodes:
+        return ""
+    boxes = most
+    while boxes >= least:
+        drawn = drawn_graph(nodes, (), boxes)
+        picture = _graph_picture(drawn, "UOp graph", marked, width)
+        if picture is not None:
+            return picture
+        boxes = int(min(boxes, len(drawn.nodes)) * _FEWER)
+    return None
+
+
+def _title(trace: Trace, stage: int | None, which: Which, kind: Kind) -> str:
+    if stage is None:
+        return "LazyBuffer graph" if kind == "lazybuffer" else f"UOp graph {which} the passes of the first kernel"
+    found = trace.stages[stage]
+    kernels = [f"kernel {kernel.id} · {kernel.name}" for kernel in trace.kernels if kernel.id == found.kernel]
+    name = f"{which} {found.name}" + (f" of {kernels[0]}" if kernels else "")
+    return name if found.after or which == "before" else f"before {found.name}, which did not finish"
+
+
+def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), most: float = math.inf) -> str | None:
+    """None where it is wider than `most`; its words go into as many lines as they take."""
+    boxes = [box_of(node) for node in graph.nodes]
+    made = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
+    groups = [node.group for node in graph.nodes]
+    notes = _lines(graph.note, most - 2 * _MARGIN)
+    least = max(len(title) * 7.4, *(len(note) * SANS_PX for note in notes), legend_width(groups))
+    width = max(made.width, least) + 2 * _MARGIN
+    if width > most:
+        return None
+    height = made.height + _HEADER + _FOOTER + _MARGIN + _LINE * (len(notes) - 1)
+    dx = (width - made.width) / 2 - made.left
+    dy = _HEADER + 10 - made.top
+    parts = [text(_MARGIN, 23, title, size=12.5, bold=True), draw_edges(made.edges, dx, dy)]
+    centres = [(x + dx, y + dy) for x, y in (made.positions[node.id] for node in graph.nodes)]
+    placed = list(zip(graph.nodes, boxes, centres, strict=True))
+    parts.extend(draw_frame(box, *centre) for node, box, centre in placed if node.id in marked)
+    parts.append(draw_boxes(placed))
+    last = height - 12
+    parts.append(legend(groups, _MARGIN, last - 18 - _LINE * (len(notes) - 1)))
+    parts.extend(text(_MARGIN, last - _LINE * i, note, shade="ink2") for i, note in enumerate(reversed(notes)))
+    return document(width, height, title, f"{title}. {graph.note}. Sources stand above what reads them.", parts)
+
+
+def _lines(note: str, width: float) -> list[str]:
+    """A note in lines of at most `width` pixels, broken between its facts."""
+    lines: list[str] = []
+    for fact in note.split(" · "):
+        joined = f"{lines[-1]} · {fact}" if lines else fact
+        if lines and len(joined) * SANS_PX <= width:
+            lines[-1] = joined
+        else:
+            lines.append(fact)
+    return lines

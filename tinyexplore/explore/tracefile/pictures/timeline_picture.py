@@ -1,0 +1,151 @@
+"""The timeline as a static picture: stages above, kernels' runs, and what memory held, over one axis of time.
+
+The same rows as widgets/src/views/timeline.ts, which one can zoom into.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.figures import duration_text
+from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.pictures.picture import COLOURS, KERNEL_HUES, document, kernel_colour, text
+from tinyexplore.explore.tracefile.timeline import Span, Timeline, kernel_timeline, timeline
+
+_MARGIN, _LABEL, _WIDTH = 20.0, 130.0, 760.0
+_ROW, _GAP, _MEMORY = 15.0, 10.0, 70.0
+_DEPTHS = 4  # of nested stages that are drawn
+_CHARACTER = 6.0
+
+
+def timeline_picture(trace: Trace, compile_time: bool = False) -> str:
+    """The runs of a trace in execution order and memory beneath, over kernel time, as a standalone SVG.
+
+    compile_time: the stages of the compiler too, over the time that passed. Spans too short to be seen are drawn a
+    pixel wide.
+    """
+    found = timeline(trace) if compile_time else kernel_timeline(trace)
+    title = f"Timeline of {trace.title}".strip()
+    if not found.spans:
+        words = "nothing of this trace took time"
+        parts = [text(_MARGIN, 26, title, size=13, bold=True), text(_MARGIN, 52, words, shade="ink2")]
+        return document(360, 72, title, words, parts)
+    end_us = max(found.end_us, 1e-3)
+    parts, y = _panel(found, found.spans, Axis(0.0, end_us), 46.0)
+    is_whole = any(span.stage is not None for span in found.spans)
+    note = f"{duration_text(end_us)} in all; kernels by their number, in their first run"
+    if not is_whole:
+        note = f"{duration_text(end_us)} of kernel time in execution order, each run as its median; no compile time"
+    parts.append(text(_MARGIN, 26, title, size=13, bold=True))
+    parts.append(text(_MARGIN, y + 38, note, shade="ink2"))
+    told = f"{title}. {note}. {count_text(len(found.spans), 'span')}, {count_text(len(found.lives), 'buffer')}."
+    return document(_MARGIN + _LABEL + _WIDTH + _MARGIN, y + 50, title, told, parts, len(trace.kernels))
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A stretch of time over the width of the picture."""
+
+    begin_us: float
+    end_us: float
+
+    def __call__(self, time_us: float) -> float:
+        share = (time_us - self.begin_us) / (self.end_us - self.begin_us)
+        return _MARGIN + _LABEL + min(max(share, 0.0), 1.0) * _WIDTH
+
+
+def _end(span: Span) -> float:
+    return span.started_us + span.elapsed_us
+
+
+def _panel(found: Timeline, spans: tuple[Span, ...], x: Axis, top: float) -> tuple[list[str], float]:
+    """Rows of spans and the memory under them, and where they end."""
+    parts: list[str] = []
+    y = top
+    for row, name in found.rows.items():
+        own = [span for span in spans if span.row == row and span.depth < _DEPTHS]
+        if not own:
+            continue
+        parts.append(text(_MARGIN, y + 11, name, shade="ink2"))
+        parts.extend(_bar(span, x, y) for span in own)
+        y += (max(span.depth for span in own) + 1) * _ROW + _GAP
+    parts.extend(_memory(found, x, y))
+    y += _MEMORY + 6
+    return [*_ticks(x, top, y), *parts], y
+
+
+def tick_step(end_us: float, most: int = 6) -> float:
+    """The distance of ticks: 1, 2 or 5 times a power of ten."""
+    least = end_us / most
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
+
+
+def _ticks(x: Axis, top: float, bottom: float) -> list[str]:
+    step = tick_step(x.end_us - x.begin_us)
+    parts = []
+    for number in range(math.ceil(x.begin_us / step), math.floor(x.end_us / step) + 1):
+        at = x(number * step)
+        parts.append(
+            f'<path class="outline" d="M{at:.1f} {top:.1f}V{bottom:.1f}" stroke="#dfe3e8" stroke-opacity="0.7"/>'
+        )
+        words = duration_text(number * step) if number else "0"
+        parts.append(text(at, bottom + 14, words, shade="ink2", anchor="middle"))
+    return parts
+
+
+def span_words(span: Span) -> str:
+    """ "kernel 3", "simplify": what a bar says."""
+    if span.stage is not None and span.name != "kernel":
+        return span.name
+    return span.name if span.kernel is None else f"kernel {span.kernel}"
+
+
+def _bar(span: Span, x: Axis, top: float) -> str:
+    left, y = x(span.started_us), top + span.depth * _ROW
+    width = max(1.0, x(_end(span)) - left)
+    if span.kernel is None:
+        colour, name = COLOURS["alu"], "g-alu"
+    else:
+        colour, name = kernel_colour(span.kernel), f"k-{span.kernel % KERNEL_HUES}"
+    words = next((words for words in _shorter(span) if width > len(words) * _CHARACTER + 6), "")
+    shown = text(left + 3, y + 10, words) if words else ""
+    return (
+        f"<g><title>{escape(_told(span), quote=False)}</title>"
+        f'<rect class="{name}" x="{left:.1f}" y="{y:.1f}" width="{width:.1f}" '
+        f'height="{_ROW - 2:g}" rx="1.5" fill="{colour.light_fill}" stroke="{colour.light}" stroke-width="0.8"/>'
+        f"{shown}</g>"
+    )
+
+
+def _shorter(span: Span) -> tuple[str, ...]:
+    words = span_words(span)
+    return (words, words.removeprefix("kernel ")) if words.startswith("kernel ") else (words,)
+
+
+def _told(span: Span) -> str:
+    which = "" if span.kernel is None else f"kernel {span.kernel} · "
+    return f"{which}{span.name}: {duration_text(span.elapsed_us)}"
+
+
+def _memory(found: Timeline, x: Axis, top: float) -> list[str]:
+    """What is allocated, as steps."""
+    most = max((nbytes for _, nbytes in found.memory), default=0)
+    label = text(_MARGIN, top + 11, "memory", shade="ink2")
+    said = text(_MARGIN, top + 25, f"at most {most:,} B" if most else "none allocated", shade="ink2")
+    if not most:
+        return [label, said]
+    bottom = top + _MEMORY
+    path = f"M{x(x.begin_us):.1f} {bottom:.1f}"
+    for time_us, nbytes in found.memory:
+        path += f"H{x(time_us):.1f}V{bottom - nbytes / most * (_MEMORY - 4):.1f}"
+    path += f"H{x(x.end_us):.1f}V{bottom:.1f}Z"
+    colour = COLOURS["memory"]
+    area = f'<path class="g-memory" d="{path}" fill="{colour.light_fill}" stroke="{colour.light}"/>'
+    return [label, said, area]
+
+
+__all__ = ["span_words", "tick_step", "timeline_picture"]

@@ -1,0 +1,340 @@
+"""Questions to a Trace: where things came from, what became of them, which lines they made, what differs.
+
+Every function takes nodes (or their ids) and answers with plain parts of the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from tinyexplore.explore.tracefile.model import (
+    Frame,
+    KernelInfo,
+    Line,
+    Link,
+    Node,
+    Program,
+    Rule,
+    Stage,
+    Step,
+    Trace,
+    Transform,
+)
+
+NodeLike = int | Node
+Direction = Literal["back", "forward", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class LineRef:
+    """A line of a listing; `number` counts from 0."""
+
+    program: Program
+    number: int
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """One step of a pass, with the stage it happened in: by a rule, or by a transform; by neither where a node was made
+    anew for its new sources."""
+
+    stage: Stage
+    number: int
+    step: Step
+    rule: Rule | None
+    transform: Transform | None = None
+
+
+class _Index:
+    """The relations of one trace, made once, walked both ways."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.known_frames: dict[int | None, dict[int, set[int]]] = {}
+
+    @cached_property
+    def back(self) -> dict[int, list[Link]]:
+        found: dict[int, list[Link]] = {}
+        for link in self.trace.links:
+            found.setdefault(link.dst, []).append(link)
+        return found
+
+    @cached_property
+    def forward(self) -> dict[int, list[Link]]:
+        found: dict[int, list[Link]] = {}
+        for link in self.trace.links:
+            found.setdefault(link.src, []).append(link)
+        return found
+
+    @cached_property
+    def lines_of(self) -> dict[int, list[LineRef]]:
+        found: dict[int, list[LineRef]] = {}
+        for program in self.trace.programs:
+            for number, line in enumerate(program.lines):
+                for node in line.nodes:
+                    found.setdefault(node, []).append(LineRef(program, number, line))
+        return found
+
+    @cached_property
+    def firings_of(self) -> dict[int, list[Firing]]:
+        """Node → the steps that made it."""
+        found: dict[int, list[Firing]] = {}
+        for stage in self.trace.stages:
+            transform = None if stage.transform is None else self.trace.transforms[stage.transform]
+            for number, step in enumerate(stage.steps):
+                rule = self.trace.rules[step.rule] if step.rule is not None else None
+                found.setdefault(step.after, []).append(Firing(stage, number, step, rule, transform))
+        return found
+
+    @cached_property
+    def kernel_of_stage(self) -> dict[int | None, int | None]:
+        return {None: None, **{stage.id: stage.kernel for stage in self.trace.stages}}
+
+    @cached_property
+    def kernels(self) -> dict[int, KernelInfo]:
+        return {kernel.id: kernel for kernel in self.trace.kernels}
+
+    @cached_property
+    def users_in(self) -> dict[int, dict[int, list[int]]]:
+        """Kernel → node → the nodes of that kernel's programs that read it."""
+        found: dict[int, dict[int, list[int]]] = {}
+        for program in self.trace.programs:
+            users = found.setdefault(program.kernel, {})
+            seen: set[int] = set()
+            stack = [node for line in program.lines for node in line.nodes]
+            while stack:
+                node = stack.pop()
+                if node in seen:
+                    continue
+                seen.add(node)
+                for src in self.trace.nodes[node].src:
+                    users.setdefault(src, []).append(node)
+                    stack.append(src)
+        return found
+
+    def closure(self, ids: Iterable[int], links: dict[int, list[Link]], end: str, kernel: int | None) -> set[int]:
+        """What is reached over links told before any kernel, or for this one; all links if `kernel` is None."""
+        found = set(ids)
+        stack = list(found)
+        while stack:
+            for link in links.get(stack.pop(), ()):
+                other = link.src if end == "src" else link.dst
+                if other not in found and self.belongs(link, kernel):
+                    found.add(other)
+                    stack.append(other)
+        return found
+
+    def frames_behind(self, node: int, kernel: int | None) -> tuple[int, ...]:
+        """The frames of the LazyBuffers that `node` came from."""
+        known = self.known_frames.get(kernel)
+        if known is None:
+            known = self.known_frames[kernel] = self.spread_frames(kernel)
+        return tuple(sorted(known.get(node, ())))
+
+    def spread_frames(self, kernel: int | None) -> dict[int, set[int]]:
+        """Every node's frames at once: each frame flows along the links from the nodes that it asked for."""
+        found: dict[int, set[int]] = {node.id: {node.user} for node in self.trace.nodes if node.user is not None}
+        waiting = list(found)
+        while waiting:
+            node = waiting.pop()
+            for link in self.forward.get(node, ()):
+                if not self.belongs(link, kernel):
+                    continue
+                there = found.setdefault(link.dst, set())
+                if not found[node] <= there:
+                    there |= found[node]
+                    waiting.append(link.dst)
+        return found
+
+    def belongs(self, link: Link, kernel: int | None) -> bool:
+        """Equal nodes of two kernels are one node: a walk for one kernel must not stray into the other's history."""
+        if kernel is None:
+            return True
+        of_link = self.kernel_of_stage[link.stage]
+        if of_link is not None:
+            return of_link == kernel
+        members = self.kernels[kernel].nodes if kernel in self.kernels else ()
+        source = self.trace.nodes[link.src]
+        return not members or source.kind != "lazybuffer" or source.id in self.member_sets[kernel]
+
+    @cached_property
+    def member_sets(self) -> dict[int, frozenset[int]]:
+        """The LazyBuffers that a kernel computes, stores or reads."""
+        found = {}
+        for kernel in self.trace.kernels:
+            members = set(kernel.nodes) | set(kernel.roots)
+            for member in tuple(members):
+                members.update(self.trace.nodes[member].src)
+            found[kernel.id] = frozenset(members)
+        return found
+
+
+_indexes: OrderedDict[int, _Index] = OrderedDict()
+_MAX_INDEXES = 8
+
+
+def _index(trace: Trace) -> _Index:
+    """The index of `trace`, kept for the few traces looked at last (an index holds its trace, so ids stay true)."""
+    found = _indexes.get(id(trace))
+    if found is None:
+        found = _indexes[id(trace)] = _Index(trace)
+        if len(_indexes) > _MAX_INDEXES:
+            _indexes.popitem(last=False)
+    _indexes.move_to_end(id(trace))
+    return found
+
+
+def _ids(nodes: NodeLike | Iterable[NodeLike]) -> list[int]:
+    if isinstance(nodes, (int, Node)):
+        nodes = (nodes,)
+    return [node.id if isinstance(node, Node) else node for node in nodes]
+
+
+# *** provenance ***
+
+
+def related(
+    trace: Trace,
+    nodes: NodeLike | Iterable[NodeLike],
+    direction: Direction = "both",
+    *,
+    kernel: int | None = None,
+    kind: Literal["lazybuffer", "uop"] | None = None,
+) -> tuple[Node, ...]:
+    """The nodes that `nodes` came from ("back"), became ("forward"), or either, themselves included, by id.
+
+    `kernel` keeps to the history of one kernel; `kind` to one IR.
+    """
+    index = _index(trace)
+    start = _ids(nodes)
+    found: set[int] = set(start)
+    if direction in ("back", "both"):
+        found |= index.closure(start, index.back, "src", kernel)
+    if direction in ("forward", "both"):
+        found |= index.closure(start, index.forward, "dst", kernel)
+    chosen = (trace.nodes[node] for node in sorted(found))
+    return tuple(node for node in chosen if kind is None or node.kind == kind)
+
+
+def user_lines(trace: Trace, node: NodeLike, *, kernel: int | None = None) -> tuple[Frame, ...]:
+    """The lines of the user's that asked for `node`: where the LazyBuffers that it came from were built."""
+    (node_id,) = _ids(node)
+    return tuple(trace.frames[frame] for frame in _index(trace).frames_behind(node_id, kernel))
+
+
+def trace_lines(
+    trace: Trace, nodes: NodeLike | Iterable[NodeLike], *, language: str | None = None
+) -> tuple[LineRef, ...]:
+    """The lines of listings that `nodes`, or what became of them, made."""
+    index = _index(trace)
+    found: dict[tuple[int, int], LineRef] = {}
+    for kernel in index.kernels:
+        reached = index.closure(_ids(nodes), index.forward, "dst", kernel)
+        for node in reached:
+            for ref in index.lines_of.get(node, ()):
+                if ref.program.kernel == kernel and language in (None, ref.program.language):
+                    found[ref.program.id, ref.number] = ref
+    return tuple(found[key] for key in sorted(found))
+
+
+def line_frames(trace: Trace, program: int, line: int) -> tuple[Frame, ...]:
+    """The user's lines behind one line (from 0) of a listing.
+
+    From the UOps of the line back along all links; where none leads to a Tensor's line, from the UOps that use them;
+    for text that no UOp asked for (a brace), the lines that asked for the whole kernel.
+    """
+    index = _index(trace)
+    kernel = trace.programs[program].kernel
+    users = index.users_in.get(kernel, {})
+    wave = list(trace.programs[program].lines[line].nodes)
+    seen: set[int] = set()
+    while wave:
+        frames = {frame.id: frame for node in wave for frame in user_lines(trace, node, kernel=kernel)}
+        if frames:
+            return tuple(frames[key] for key in sorted(frames))
+        seen.update(wave)
+        wave = [user for node in wave for user in users.get(node, ()) if user not in seen]
+    return kernel_frames(trace, kernel)
+
+
+def kernel_frames(trace: Trace, kernel: int) -> tuple[Frame, ...]:
+    """The user's lines that a kernel computes: of the LazyBuffers that it stores, else of all fused into it."""
+    info = _index(trace).kernels.get(kernel)
+    if info is None:
+        return ()
+    for nodes in (info.roots, info.nodes):
+        users = (trace.nodes[node].user for node in nodes)
+        frames = {user for user in users if user is not None}
+        if frames:
+            return tuple(trace.frames[frame] for frame in sorted(frames))
+    return ()
+
+
+def biography(trace: Trace, node: NodeLike, *, kernel: int | None = None) -> tuple[Firing, ...]:
+    """The firings that led to `node`, in the order in which they happened."""
+    index = _index(trace)
+    ancestors = index.closure(_ids(node), index.back, "src", kernel)
+    firings = [firing for ancestor in ancestors for firing in index.firings_of.get(ancestor, ())]
+    if kernel is not None:
+        firings = [firing for firing in firings if firing.stage.kernel in (None, kernel)]
+    led = [firing for firing in firings if firing.step.before in ancestors]
+    return tuple(sorted(led, key=lambda firing: (firing.stage.id, firing.number)))
+
+
+# *** finding ***
+
+
+def where(
+    trace: Trace,
+    *,
+    op: str | None = None,
+    kind: str | None = None,
+    rule: str | None = None,
+    shape: tuple[int, ...] | None = None,
+    dtype: str | None = None,
+    user_line: int | None = None,
+    text: str | None = None,
+    digest: str | None = None,
+    call: str | None = None,
+) -> tuple[Node, ...]:
+    """The nodes that answer to every condition given.
+
+    op, kind, dtype, shape, digest: as in `Node`. rule: what firings of the rule of that name made. user_line: what
+    that line of the user's built, and all that became of it. call: LazyBuffers that a public function of that name
+    made, called by the user or by another one ("softmax", "__add__"). text: a regular expression, found in label or
+    detail.
+    """
+    found: Iterable[Node] = trace.nodes
+    if rule is not None:
+        found = _made_by(trace, rule)
+    if user_line is not None:
+        index = _index(trace)
+        frames = {frame.id for frame in trace.frames if frame.line == user_line}
+        built = [node.id for node in trace.nodes if node.user in frames]
+        reached = index.closure(built, index.forward, "dst", None)
+        found = [node for node in found if node.id in reached]
+    wanted = {"op": op, "kind": kind, "shape": shape, "dtype": dtype, "digest": digest}
+    for name, value in wanted.items():
+        if value is not None:
+            found = [node for node in found if getattr(node, name) == value]
+    if call is not None:
+        found = [node for node in found if call in node.calls]
+    if text is not None:
+        pattern = re.compile(text)
+        found = [node for node in found if pattern.search(f"{node.label} {node.detail}")]
+    return tuple(found)
+
+
+def _made_by(trace: Trace, rule: str) -> list[Node]:
+    ids = {known.id for known in trace.rules if known.name == rule}
+    if not ids:
+        fired = ", ".join(sorted({known.name for known in trace.rules})) or "none"
+        raise ValueError(f"no rule {rule!r} fired in this trace; fired: {fired}")
+    made = {step.after for stage in trace.stages for step in stage.steps if step.rule in ids}
+    return [trace.nodes[node] for node in sorted(made)]

@@ -1,0 +1,102 @@
+"""Displays of results: a text for consoles and a table for notebooks, from the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from textwrap import fill, wrap
+
+from tinyexplore.explore.tracefile.wellformed import for_terminal
+
+CONSOLE_WIDTH = 120  # characters
+NARROWEST = 16  # characters of a column that is wrapped
+SEPARATOR = "  "
+_LEFT = "text-align:left;vertical-align:top;white-space:pre-wrap;padding:2px 12px 2px 0"
+_CODE = f"{_LEFT};font-family:var(--jp-code-font-family, monospace)"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text with a title.
+
+    title: one line above the rows.
+    columns: the heads of the columns.
+    rows: one text per column.
+    notes: lines below the rows.
+    code: the columns in a monospaced font.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    code: frozenset[str] = field(default_factory=frozenset)
+
+    def text(self) -> str:
+        """The table for a console of 120 columns: cells are aligned, and long ones wrapped."""
+        lines = [fill(self.title, CONSOLE_WIDTH)]
+        rows = [row for row in (self.columns, *self.rows) if any(row)] if self.rows else []
+        widths = _widths(rows)
+        split = [[_wrapped(cell, width) for cell, width in zip(row, widths)] for row in rows]
+        for row in split:
+            for part in range(max(map(len, row))):
+                cells = [cell[part] if part < len(cell) else "" for cell in row]
+                lines.append(SEPARATOR.join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip())
+        return "\n".join([*lines, *(fill(note, CONSOLE_WIDTH) for note in self.notes)])
+
+    def html(self) -> str:
+        """The table for a notebook, without styles of its own beyond alignment: it follows the notebook's theme."""
+        heads = "".join(f"<th style='{_LEFT}'>{escape(name)}</th>" for name in self.columns)
+        head = f"<tr>{heads}</tr>" if any(self.columns) else ""
+        body = "".join(f"<tr>{self._cells(row)}</tr>" for row in self.rows)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>" if self.rows else ""
+        return f"<p><strong>{escape(self.title)}</strong></p>{table}{notes}"
+
+    def _cells(self, row: Sequence[str]) -> str:
+        styles = [_CODE if name in self.code else _LEFT for name in self.columns]
+        return "".join(f"<td style='{style}'>{escape(cell)}</td>" for style, cell in zip(styles, row))
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    """The width of each column: that of its longest line, the widest ones reduced until all fit."""
+    widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows)]
+    while sum(widths) + len(SEPARATOR) * (len(widths) - 1) > CONSOLE_WIDTH and max(widths) > NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    """The lines of a cell, none longer than `width` unless one word is."""
+    return [part for line in cell.split("\n") for part in wrap(line, max(width, 1), break_long_words=False) or [""]]
+
+
+class Readable:
+    """A result with a readable text and a readable display. A subclass says what it is as a `Table`.
+
+    Dataclasses that inherit it are declared with `repr=False`, so that their fields never reach a notebook's output.
+    """
+
+    __slots__ = ()
+
+    def table(self) -> Table:
+        """The result as rows."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return for_terminal(self.table().text())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
+def lines_of(parts: Iterable[str]) -> str:
+    """Several texts as the lines of one cell."""
+    return "\n".join(part for part in parts if part)
+
+
+__all__ = ["Readable", "Table", "lines_of"]

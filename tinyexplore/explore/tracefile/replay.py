@@ -1,0 +1,259 @@
+"""The intermediate graphs of a rewrite stage, replayed from its steps.
+
+The same algorithm as widgets/src/replay.ts; both are checked on the fixtures in tests/replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import Trace
+
+_KEPT_GRAPHS = 4
+_ROOT = -1  # stands for the stage among the users of its roots
+
+
+@dataclass(frozen=True, slots=True)
+class ShownNode:
+    """A box: the trace node whose label it bears, and the display ids of its sources, operand by operand."""
+
+    node: int
+    src: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownGraph:
+    """`root` and the keys of `nodes` are display ids; `changed` are the boxes that the last step touched."""
+
+    root: tuple[int, ...]
+    nodes: dict[int, ShownNode]
+    changed: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolved:
+    root: tuple[int, ...]
+    nodes: dict[int, ShownNode]
+    id_of: dict[int, int]
+
+
+class Replay:
+    """`graph_at(k)` is the graph after the first k steps of a stage.
+
+    Every occurrence of a step's `before` is its `after` from that step on. A node whose sources changed keeps its
+    display id, and the node that it is rebuilt as takes that id over: a box does not jump for being made anew.
+    """
+
+    count: int
+
+    def __init__(self, trace: Trace, stage_id: int) -> None:
+        if not 0 <= stage_id < len(trace.stages):
+            raise IndexError(
+                f"stage {stage_id}: the trace has {count_text(len(trace.stages), 'stage')}, numbered from 0"
+            )
+        stage = trace.stages[stage_id]
+        self.count = len(stage.steps)
+        self._sources = [node.src for node in trace.nodes]
+        self._before = stage.before
+        self._steps = stage.steps
+        # node → (step, target), …: from that step on it is target (None: itself again)
+        self._replacements: dict[int, list[tuple[int, int | None]]] = {}
+        # node → (step, display id), …: from that step on it has that id (before: its own)
+        self._display_ids: dict[int, list[tuple[int, int]]] = {}
+        self._recent: dict[int, _Resolved] = {}
+        self._collect_replacements()
+        self._collect_display_ids()
+
+    def graph_at(self, k: int, *, marked: bool = True) -> ShownGraph:
+        """The graph after `k` steps, 0 ≤ k ≤ count; O(nodes shown). Not `marked`: in half the time, without saying
+        what changed."""
+        if not 0 <= k <= self.count:
+            raise IndexError(f"step {k}: the stage has {self.count} steps; choose 0 to {self.count}")
+        now = self._resolved(k)
+        changed: set[int] = set()
+        if k > 0 and marked:
+            past = self._resolved(k - 1).nodes
+            for shown_id, shown in now.nodes.items():
+                old = past.get(shown_id)
+                if old is None or old.node != shown.node:
+                    changed.add(shown_id)
+            target = now.id_of.get(self._latest(self._steps[k - 1].after, k, {}))
+            if target is not None:
+                changed.add(target)
+        return ShownGraph(now.root, dict(now.nodes), frozenset(changed))
+
+    def _collect_replacements(self) -> None:
+        """Where each node leads, step by step; a step that leads back to where it came from undoes its target."""
+        current: dict[int, int] = {}
+        for index, step in enumerate(self._steps):
+            if step.before == step.after:
+                continue
+            end = step.after
+            while end != step.before and end in current:
+                end = current[end]
+            if end == step.before:
+                current.pop(step.after, None)
+                self._replacements.setdefault(step.after, []).append((index, None))
+            current[step.before] = step.after
+            self._replacements.setdefault(step.before, []).append((index, step.after))
+
+    def _collect_display_ids(self) -> None:
+        """A node that comes up as the rebuilt form of another takes over its display id."""
+        shown = _Shown(self._sources, self._before)
+        for index, step in enumerate(self._steps):
+            takes_over = step.rule is None and step.before in shown.users and step.after not in shown.users
+            target = self._latest(step.after, index + 1, {})
+            if takes_over and target == step.after:
+                shown_id = self._display_id(step.before, index)
+                self._display_ids.setdefault(target, []).append((index, shown_id))
+            shown.replace(step.before, target, partial(self._latest, k=index + 1, memo={}))
+
+    def _display_id(self, node: int, k: int) -> int:
+        for index, shown_id in reversed(self._display_ids.get(node, ())):
+            if index < k:
+                return shown_id
+        return node
+
+    def _replacement(self, node: int, k: int) -> int | None:
+        for index, target in reversed(self._replacements.get(node, ())):
+            if index < k:
+                return target
+        return None
+
+    def _latest(self, node: int, k: int, memo: dict[int, int]) -> int:
+        """What `node` has become after k steps; `memo` shortens the chains."""
+        path = []
+        end = node
+        while True:
+            if end in memo:
+                end = memo[end]
+                break
+            following = self._replacement(end, k)
+            if following is None:
+                break
+            path.append(end)
+            end = following
+        for passed in path:
+            memo[passed] = end
+        return end
+
+    def _resolved(self, k: int) -> _Resolved:
+        found = self._recent.get(k)
+        if found is None:
+            found = self._resolve(k)
+            if len(self._recent) >= _KEPT_GRAPHS:
+                del self._recent[next(iter(self._recent))]
+            self._recent[k] = found
+        return found
+
+    def _resolve(self, k: int) -> _Resolved:
+        """A depth-first walk over what the nodes have become.
+
+        A node inside its own replacement (a rule that wraps what it matched) is taken as far as it was before it
+        would contain itself; keys past the trace's nodes are such nodes as they stood originally.
+        """
+        memo: dict[int, int] = {}
+        total = len(self._sources)
+        opened: set[int] = set()
+        made: dict[int, list[int]] = {}  # keys of the sources of what is finished, in post-order
+        root: list[int] = []
+        for start in self._before:
+            first = self._latest(start, k, memo)
+            root.append(first)
+            if first in made:
+                continue
+            stack: list[tuple[int, list[int]]] = [(first, [])]
+            opened.add(first)
+            while stack:
+                key, src = stack[-1]
+                original = self._sources[key if key < total else key - total]
+                if len(src) == len(original):
+                    stack.pop()
+                    opened.remove(key)
+                    made[key] = src
+                    continue
+                source = original[len(src)]
+                target = self._latest(source, k, memo) if key < total else total + source
+                if target in opened:
+                    target = self._before_containing(source, k, opened)
+                    if target in opened:
+                        target = total + source
+                src.append(target)
+                if target not in made:
+                    stack.append((target, []))
+                    opened.add(target)
+        return self._displayed(k, root, made)
+
+    def _before_containing(self, source: int, k: int, opened: set[int]) -> int:
+        """The last of what `source` has been that is not one of its users now."""
+        target = source
+        following = self._replacement(target, k)
+        while following is not None and following not in opened:
+            target = following
+            following = self._replacement(target, k)
+        return target
+
+    def _displayed(self, k: int, root: list[int], made: dict[int, list[int]]) -> _Resolved:
+        total = len(self._sources)
+        id_of: dict[int, int] = {}
+        taken: set[int] = set()
+        for key in made:
+            wanted = self._display_id(key, k)
+            shown_id = 2 * total + key if wanted in taken else wanted
+            taken.add(shown_id)
+            id_of[key] = shown_id
+        nodes = {}
+        for key, src in made.items():
+            ids = tuple([id_of[source] for source in src])
+            nodes[id_of[key]] = ShownNode(key if key < total else key - total, ids)
+        return _Resolved(tuple([id_of[key] for key in root]), nodes, id_of)
+
+
+class _Shown:
+    """Which nodes stand in the graph, kept up to date replacement by replacement. `users` has a key for each."""
+
+    def __init__(self, sources: Sequence[Sequence[int]], roots: Sequence[int]) -> None:
+        self._sources = sources
+        self._src: dict[int, list[int]] = {}
+        self.users: dict[int, set[int]] = {}
+        for root in roots:
+            self._add(root, lambda node: node)
+            self.users[root].add(_ROOT)
+
+    def _add(self, node: int, latest: Callable[[int], int]) -> None:
+        if node in self.users:
+            return
+        self.users[node] = set()
+        stack = [node]
+        while stack:
+            user = stack.pop()
+            self._src[user] = [latest(source) for source in self._sources[user]]
+            for source in self._src[user]:
+                if source not in self.users:
+                    self.users[source] = set()
+                    stack.append(source)
+                self.users[source].add(user)
+
+    def replace(self, before: int, after: int, latest: Callable[[int], int]) -> None:
+        """Whoever reads `before` reads `after` from now on; what nobody reads any more is gone."""
+        if before not in self.users or before == after:
+            return
+        self._add(after, latest)
+        for user in self.users[before]:
+            self.users[after].add(user)
+            if user != _ROOT:
+                self._src[user] = [after if source == before else source for source in self._src[user]]
+        self.users[before] = set()
+        unread = [before]
+        while unread:
+            node = unread.pop()
+            del self.users[node]
+            for source in self._src.pop(node):
+                users = self.users.get(source)
+                if users is not None and node in users:
+                    users.discard(node)
+                    if not users:
+                        unread.append(source)

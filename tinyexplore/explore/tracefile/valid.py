@@ -1,0 +1,180 @@
+"""What a trace's values must be beside their types: constraints on the fields of `model.py`, and their check.
+
+A field says so in its annotation: `src: tuple[Annotated[int, Index("nodes", before=True)], ...]`. The front end's check
+(`widgets/src/valid.ts`) reads the same constraints, generated from there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+Check = Callable[[Any, Mapping[str, int], int], None]  # of a value, the tables' sizes, and the place of its row
+
+
+class TraceFormatError(ValueError):
+    """Data that is not a trace of this version, or a damaged one; says what was found, where, and what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Id:
+    """The place of a row in its table, from 0 on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The id of a row of `table`; `before`: of one that stands before this row, so that there are no cycles."""
+
+    table: str
+    before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A number not below `least`, and not above `most` where there is one."""
+
+    least: float
+    most: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of these words."""
+
+    words: tuple[str, ...]
+
+
+Constraint = Id | Index | AtLeast | OneOf
+
+
+def check_trace(trace: Any) -> None:
+    """Raises TraceFormatError with the path of the first value that breaks a constraint."""
+    kind: Any = type(trace)
+    sizes = {name: len(rows) for name in _hints(kind) if isinstance(rows := getattr(trace, name), tuple)}
+    check = _check_of(kind)
+    if check is not None:
+        try:
+            check(trace, sizes, 0)
+        except TraceFormatError as error:
+            raise TraceFormatError(str(error).removeprefix(".")) from None
+
+
+def hints_of(kind: type) -> dict[str, Any]:
+    """The annotations of a dataclass's fields, constraints and all."""
+    return dict(_hints(kind))
+
+
+def constraint_of(hint: Any) -> tuple[Any, Constraint | None]:
+    """The type that an annotation names, and what it asks for beside it."""
+    if typing.get_origin(hint) is not typing.Annotated:
+        return hint, None
+    kind, constraint = typing.get_args(hint)
+    return kind, constraint
+
+
+def within(name: str, error: TraceFormatError) -> TraceFormatError:
+    """`error` as it is told one level up: `[3].src: …` becomes `nodes[3].src: …`."""
+    text = str(error)
+    if not text.startswith(("[", ".", ":")):
+        text = f": {text}"
+    return TraceFormatError(f"{name}{text}")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    found = typing.get_type_hints(kind, include_extras=True)
+    return {field.name: found[field.name] for field in dataclasses.fields(kind)}
+
+
+@cache
+def _check_of(hint: Any) -> Check | None:
+    """What checks a value of that annotation; None where there is nothing to check."""
+    kind, constraint = constraint_of(hint)
+    if constraint is not None:
+        return _check_constraint(constraint)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _check_fields(kind)
+    arguments = typing.get_args(kind)
+    if typing.get_origin(kind) in (types.UnionType, typing.Union):
+        return _check_present(arguments)
+    if typing.get_origin(kind) is tuple:
+        return _check_items(arguments)
+    return None
+
+
+def _check_constraint(constraint: Constraint) -> Check:
+    def check(value: Any, sizes: Mapping[str, int], row: int) -> None:
+        match constraint:
+            case Id():
+                if value != row:
+                    raise TraceFormatError(f"{value} stands at place {row}: ids count the rows")
+            case Index(table, before):
+                end = row if before else sizes[table]
+                if not 0 <= value < end:
+                    what = f"no earlier one of the {table}" if before else f"none of the {table}"
+                    raise TraceFormatError(f"{value} is {what} ({f'0..{end - 1}' if end else 'there are none'})")
+            case AtLeast(least, most):
+                if value < least:
+                    raise TraceFormatError(f"{value} is below {least}")
+                if most is not None and value > most:
+                    raise TraceFormatError(f"{value} is above {most}")
+            case OneOf(words):
+                if value not in words:
+                    raise TraceFormatError(f"{value!r:.40} is none of {', '.join(words)}")
+
+    return check
+
+
+def _check_fields(kind: type) -> Check | None:
+    checks = [(name, check) for name, hint in _hints(kind).items() if (check := _check_of(hint)) is not None]
+    if not checks:
+        return None
+
+    def check_fields(value: Any, sizes: Mapping[str, int], row: int) -> None:
+        for name, check in checks:
+            try:
+                check(getattr(value, name), sizes, row)
+            except TraceFormatError as error:
+                raise within(f".{name}", error) from None
+
+    return check_fields
+
+
+def _check_present(arguments: tuple[Any, ...]) -> Check | None:
+    checks = [check for argument in arguments if (check := _check_of(argument)) is not None]
+    if not checks:
+        return None
+    (check,) = checks
+
+    def check_present(value: Any, sizes: Mapping[str, int], row: int) -> None:
+        if value is not None:
+            check(value, sizes, row)
+
+    return check_present
+
+
+def _check_items(arguments: tuple[Any, ...]) -> Check | None:
+    """Rows of a table have their place as `row`; what is in a row has the place of that."""
+    many = arguments[-1] is Ellipsis
+    checks = [_check_of(argument) for argument in arguments if argument is not Ellipsis]
+    if not any(checks):
+        return None
+    row_type = arguments[0]
+    rows = many and isinstance(row_type, type) and dataclasses.is_dataclass(row_type) and "id" in _hints(row_type)
+
+    def check_items(values: Any, sizes: Mapping[str, int], row: int) -> None:
+        for place, value in enumerate(values):
+            check = checks[0 if many else place]
+            if check is None:
+                continue
+            try:
+                check(value, sizes, place if rows else row)
+            except TraceFormatError as error:
+                raise within(f"[{place}]", error) from None
+
+    return check_items

@@ -1,0 +1,52 @@
+"""Text that UTF-8 can encode: names of files, and what programs hand over, may contain halves of surrogate pairs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tinyexplore.util.whole_files import write_whole
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def well_formed(text: str) -> str:
+    """`text` with U+FFFD in place of each lone surrogate; a pair of surrogates becomes its character.
+
+    Python decodes the bytes of a file name that are not UTF-8 as lone surrogates (PEP 383).
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def for_xml(text: str) -> str:
+    """`text` with U+FFFD in place of each character that XML 1.0 does not have, such as NUL and escape."""
+    return _NOT_IN_XML.sub("\ufffd", well_formed(text))
+
+
+def for_terminal(text: str) -> str:
+    """`text` without control characters: escapes of terminals and bidi controls appear as `\\u001b`.
+
+    Line feeds and tabs stay. The escapes are JSON's, so that JSON text stays JSON."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in "\n\t\u00a0\u202f" else _escaped(one) for one in text)
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    units = [code] if code < 0x10000 else [0xD800 + (code - 0x10000 >> 10), 0xDC00 + (code - 0x10000 & 0x3FF)]
+    return "".join(f"\\u{unit:04x}" for unit in units)
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Writes `text` as UTF-8, whole or not at all, with U+FFFD in place of each lone surrogate."""
+    return write_whole(path, well_formed(text).encode())
+
+
+__all__ = ["for_terminal", "for_xml", "well_formed", "write_text"]

@@ -1,0 +1,100 @@
+"""Every firing of a recorded program checked: does what the rule made mean what stood there before?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tinyexplore.codegen import PASSES, Rewrite
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
+from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalent
+from tinyexplore.uop import UOp
+
+FIRING_SAMPLES = 48
+# rules of the engine after which sums are added in another order, or are rounded once where they were rounded twice
+REORDERING = frozenset(
+    (
+        "reduce_each",
+        "vector_reduce",
+        "combine_vectors_first",
+        "lanes_combined",
+        "accumulate",
+        "carry",
+        "dot_written_out",
+    )
+)
+APPROXIMATING = "transcendental functions"  # the pass whose rules write functions out as polynomials
+WITHIN = {dtypes.float64: 1e-13, dtypes.float32: 2e-6, dtypes.float16: 4e-3, dtypes.bfloat16: 4e-2}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckedFiring:
+    """A firing of a trace, by its stage and its step (from 1), and what came of its check."""
+
+    stage: int
+    step: int
+    rule: str
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        return f"stage {self.stage}, step {self.step}, {self.rule}: {self.verdict}"
+
+    __repr__ = __str__
+
+
+def check_firings(
+    trace: Trace,
+    *,
+    stages: Iterable[int] | None = None,
+    step: int | None = None,
+    rule: str | None = None,
+    samples: int = FIRING_SAMPLES,
+) -> tuple[CheckedFiring, ...]:
+    """All firings of a trace, or those of some stages (of one `step`, from 1) or of one rule, each checked; equal ones
+    are checked once."""
+    return tuple(_checked(trace, stages, step, rule, samples))
+
+
+def _checked(
+    trace: Trace, stages: Iterable[int] | None, only: int | None, rule: str | None, samples: int
+) -> Iterator[CheckedFiring]:
+    remade = Remade(trace)
+    known: dict[tuple[str, UOp, UOp], Verdict] = {}
+    wanted = None if stages is None else set(stages)
+    for stage in trace.stages:
+        if wanted is not None and stage.id not in wanted:
+            continue
+        for number, step in enumerate(stage.steps, 1):
+            if step.rule is None or only not in (None, number):
+                continue
+            name = trace.rules[step.rule].name
+            if rule not in (None, name):
+                continue
+            try:
+                before, after = remade.uop(step.before), remade.uop(step.after)
+            except CannotRemake as error:
+                yield CheckedFiring(stage.id, number, name, Verdict("not checked", reason=str(error)))
+                continue
+            key = name, before, after
+            if key not in known:
+                within = tolerance_of(name, stage.name, before)
+                known[key] = equivalent(before, after, samples=samples, tolerance=within, prove=False)
+            yield CheckedFiring(stage.id, number, name, known[key])
+
+
+def tolerance_of(rule: str, stage: str, before: UOp) -> float | None:
+    """By how much a rule of the engine may change a result; None: not by a bit."""
+    kind = before.dtype
+    if not isinstance(kind, DType) or not dtypes.is_float(kind):
+        return None
+    is_loose = rule in REORDERING or (stage == APPROXIMATING and rule in APPROXIMATIONS)
+    return WITHIN.get(kind.scalar) if is_loose else None
+
+
+APPROXIMATIONS = frozenset(
+    one.name for step in PASSES if isinstance(step, Rewrite) and step.name == APPROXIMATING for one in step.table.rules
+)
+
+__all__ = ["APPROXIMATIONS", "REORDERING", "CheckedFiring", "check_firings", "tolerance_of"]

@@ -1,0 +1,165 @@
+"""What `view.playground` is: the rules of the pipeline and your own, on the kernels of one capture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.recording.sources import package_path
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import Branch, KernelInfo, Trace
+from tinyexplore.explore.whatif.commands import DisableRule, FireRule, InsertRule, SkipFiring
+from tinyexplore.explore.whatif.playground.checking import CheckedFiring, check_firings
+from tinyexplore.explore.whatif.playground.matches import Place, Places, matches_of
+from tinyexplore.explore.whatif.playground.pipeline import rewrites
+from tinyexplore.explore.whatif.playground.proof import how_sure
+from tinyexplore.explore.whatif.playground.written import write, written, written_rules
+from tinyexplore.uop import Rule
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.whatif.door import WhatIfDoor
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """A rule: its law, the passes that have it, how often it fired in the capture. `own`: written here."""
+
+    name: str
+    law: str
+    doc: str
+    passes: tuple[str, ...]
+    firings: int
+    file: str
+    line: int
+    own: bool = False
+
+    def __str__(self) -> str:
+        where = ", ".join(self.passes) or "in no pass"
+        return f"{self.name}: {self.law}  ({self.firings} firings; {where})"
+
+
+class Playground:
+    """Rules on the kernels of an Explorer. Each command gives a `Branch`: the kernels that changed, with source and
+    times beside those captured, and each firing with the verdict of its check."""
+
+    def __init__(self, explorer: WhatIfDoor) -> None:
+        self._explorer = explorer
+
+    @property
+    def _trace(self) -> Trace:
+        trace: Trace = self._explorer.trace  # type: ignore[attr-defined]
+        return trace
+
+    @property
+    def proves(self) -> str:
+        """Whether firings are proved, or why not."""
+        return how_sure()
+
+    def rules(self, stage: str | None = None) -> tuple[RuleRow, ...]:
+        """The rules of the pipeline (of one pass) in its order, and those written here."""
+        return rule_rows(self._trace, stage)
+
+    def matches(self, rule: Rule | str, kernel: KernelInfo | int | None = None, stage: str | None = None) -> Places:
+        """Every place where `rule` would fire, before it does: node by node, in the first pass that comes upon it (or
+        in `stage`), with what it would make and whether that means the same."""
+        return matches_of(self._trace, find_rule(rule), None if kernel is None else _number(kernel), stage)
+
+    def fire(self, rule: Rule | str, place: Place, branch: Branch | int | None = None) -> Branch:
+        """`rule` fired at one of its `matches`, then the rest of that pass and of the pipeline."""
+        command = FireRule(_known(rule).name, place.kernel, place.name, place.step, place.digest)
+        return self._explorer.do(command, branch)
+
+    def fire_all(
+        self, rule: Rule | str, kernel: KernelInfo | int = 0, stage: str = "simplify", step: int = 0
+    ) -> Branch:
+        """`rule` fired wherever it matches in the graph after `step` steps of `stage`, then the rest."""
+        return self._explorer.do(FireRule(_known(rule).name, _number(kernel), stage, step, ""))
+
+    def insert(
+        self, rule: Rule | str, stage: str = "simplify", position: int = -1, branch: Branch | int | None = None
+    ) -> Branch:
+        """All kernels through the pipeline with `rule` in pass `stage`, before the rule number `position` there (-1:
+        after all). branch: one whose changes of the pipeline this comes on top of."""
+        return self._explorer.do(InsertRule(_known(rule).name, stage, position), branch)
+
+    def disable(self, rule: Rule | str, branch: Branch | int | None = None) -> Branch:
+        """All kernels through the pipeline without the rule of that name."""
+        return self._explorer.do(DisableRule(rule if isinstance(rule, str) else rule.name), branch)
+
+    def fork(
+        self, kernel: KernelInfo | int, stage: str, step: int, rule: Rule | str | None = None, node: Any = ""
+    ) -> Branch:
+        """A kernel from the middle of a pass on: without the firing that is step `step` of `stage`; or, with a `rule`,
+        that fired on the graph after so many steps, on `node` (of the trace, or a digest; "": all that it matches)."""
+        if rule is None:
+            return self._explorer.do(SkipFiring(_number(kernel), stage, step))
+        digest = node if isinstance(node, str) else self._trace.nodes[node if isinstance(node, int) else node.id].digest
+        return self._explorer.do(FireRule(_known(rule).name, _number(kernel), stage, step, digest))
+
+    def check(self, stages: Iterable[int] | None = None, rule: str | None = None) -> tuple[CheckedFiring, ...]:
+        """The firings of the capture (of some stages, of one rule) checked."""
+        return check_firings(self._trace, stages=stages, rule=rule)
+
+    def __repr__(self) -> str:
+        own = ", ".join(one.name for one in written_rules()) or "none"
+        return f"Playground({count_text(len(self.rules()), 'rule')}; written here: {own}; {self.proves})"
+
+
+def rule_rows(trace: Trace, stage: str | None = None) -> tuple[RuleRow, ...]:
+    """The rules of the pipeline with how often each fired in a capture, and those written here."""
+    fired = Counter(
+        trace.rules[step.rule].name
+        for row in trace.stages
+        if stage in (None, row.name)
+        for step in row.steps
+        if step.rule is not None
+    )
+    passes: dict[Rule, list[str]] = {}
+    for step in rewrites():
+        for rule in step.table.rules:
+            if stage in (None, step.name):
+                passes.setdefault(rule, []).append(step.name)
+    own = [rule for rule in written_rules() if rule not in passes]
+    return tuple(
+        RuleRow(
+            name=rule.name,
+            law=rule.law,
+            doc=rule.doc,
+            passes=tuple(passes.get(rule, ())),
+            firings=fired[rule.name],
+            file=package_path(rule.file),
+            line=rule.line,
+            own=rule in own,
+        )
+        for rule in (*own, *passes)
+    )
+
+
+def find_rule(rule: Rule | str) -> Rule:
+    """A rule by its name: one written here, or the engine's."""
+    if isinstance(rule, Rule):
+        return rule
+    for step in rewrites():
+        for one in step.table.rules:
+            if one.name == rule:
+                return one
+    return written(rule).rule
+
+
+def _known(rule: Rule | str) -> Rule:
+    """`rule` as commands know it, by its name."""
+    found = find_rule(rule)
+    try:
+        known = written(found.name).rule
+    except KeyError:
+        known = None
+    return found if known is found else write(found)
+
+
+def _number(kernel: KernelInfo | int) -> int:
+    return kernel if isinstance(kernel, int) else kernel.id
+
+
+__all__ = ["Playground", "RuleRow", "find_rule", "rule_rows"]

@@ -1,0 +1,480 @@
+"""equivalent(before, after): whether two graphs of UOps mean the same, and if not, values at which they do not.
+
+Three questions, the cheapest first. What both have in common may be anything within its bounds: where they agree then,
+they agree whatever it is. If not, only what is read and reduced may be anything; then all is computed from memory and
+loops. A difference that stays is a counterexample; one that cannot be computed is told as "not checked".
+
+Equal is: integers and truths exactly, floats bit for bit, one NaN being as good as another. With a `tolerance` (of a
+rule that says so: one that adds in another order, or that approximates) values of usual sizes are compared, within so
+much of the greatest number that came up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.explore.recording.expression import Printer, dtype_text, number_text
+from tinyexplore.explore.whatif.playground.meaning import (
+    Address,
+    Effects,
+    NotEvaluated,
+    NoValue,
+    Wanted,
+    World,
+    is_loop,
+    is_value,
+    lane_count,
+    memory_name,
+)
+from tinyexplore.explore.whatif.playground.proof import Proof, proved
+from tinyexplore.explore.whatif.playground.samples import Choose, choices, constants_of, simpler_values
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.semantics import to_dtype_range
+
+SAMPLES = 256
+MOST_OPERATIONS = 400  # of a sample on average: where it takes more, fewer samples are compared, `FEWEST` at least
+FEWEST = 2
+COMBINED = 8  # times as many samples where that gives every combination of odd values
+MOST_CARRIED = 6  # differences while parts stand for any value that are tried again with less of that
+MOST_TRIES = 320  # simpler inputs of a counterexample, fewer where a sample takes many operations
+MOST_SIMPLIFYING = 60_000  # operations, for all of these
+_ONLY_READ = frozenset({Ops.LOAD, Ops.REDUCE, Ops.RESULT, Ops.SCAN, Ops.DEFINE_ACC})
+_NEVER_CUT = frozenset({Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR, Ops.BIND, Ops.VECTORIZE})
+_LONGEST = 60
+Carried = Mapping[tuple[UOp, int], Any]  # values by node and lane, and by memory and element
+MANY_ALIKE = 4  # elements of memory with the same value in a counterexample: so many are not told one by one
+
+Status = Literal["proved", "agrees", "differs", "not checked"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Counterexample:
+    """Values at which two graphs differ: `inputs` by name, what came of the graph `before` and of that `after`."""
+
+    inputs: tuple[tuple[str, str], ...]
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name} = {value}" for name, value in self.inputs) or "whatever is given"
+        return f"{given}: {self.before} has become {self.after}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict:
+    """Whether a firing keeps what is computed. status: "proved" for all values, "agrees" on `samples`, "differs" at the
+    `counterexample`, "not checked", then `reason` says why."""
+
+    status: Status
+    samples: int = 0
+    reason: str = ""
+    counterexample: Counterexample | None = None
+    tolerance: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against it: proved, or on all samples."""
+        return self.status in ("proved", "agrees")
+
+    def __str__(self) -> str:
+        match self.status:
+            case "proved":
+                return "proved for all values"
+            case "agrees":
+                within = "" if self.tolerance is None else f" within {self.tolerance:g}"
+                return f"{self.samples} samples agree{within}{f' ({self.reason})' if self.reason else ''}"
+            case "differs":
+                return f"differs: {self.counterexample or self.reason}"
+        return f"not checked: {self.reason}"
+
+    __repr__ = __str__
+
+
+def equivalent(
+    before: UOp, after: UOp, *, samples: int = SAMPLES, tolerance: float | None = None, prove: bool = True
+) -> Verdict:
+    """Whether `after` may stand wherever `before` does. `prove`: by z3 where it is installed and the types allow it."""
+    if before is after:
+        return Verdict("proved", reason="it is the same node")
+    if reason := _types_differ(before, after) or _order_differs(before, after):
+        return Verdict("differs", reason=reason)
+    verdict = Verdict("not checked", reason="nothing was computed")
+    doubt = ""
+    carried: list[Carried] = []
+    for cut in _cuts(before, after):
+        pair = _Pair(before, after, cut, tolerance)
+        try:
+            verdict = pair.compared(samples, carried)
+        except NotEvaluated as error:
+            more = f"; with anything in the place of its parts: {doubt:.200}" if doubt else ""
+            return Verdict("not checked", reason=f"{error}{more}")
+        if verdict.holds:
+            if prove and tolerance is None and is_value(before):
+                proof = proved(before, after, cut)
+                return _after_proof(verdict, proof, before, after, cut)
+            return verdict
+        doubt = str(verdict.counterexample or verdict.reason)
+        carried = pair.carried
+    return verdict
+
+
+def _after_proof(verdict: Verdict, proof: Proof, before: UOp, after: UOp, cut: frozenset[UOp]) -> Verdict:
+    if proof.status == "proved":
+        return Verdict("proved", verdict.samples)
+    if proof.status == "differs":
+        pair = _Pair(before, after, cut, None)
+        found = pair.one(lambda wanted: proof.values.get((wanted.node, wanted.lane), _zero(wanted.dtype)))
+        if isinstance(found, Counterexample):
+            return Verdict("differs", verdict.samples, counterexample=found)
+    return verdict
+
+
+def _zero(dtype: DType) -> Any:
+    return False if dtype is dtypes.bool else 0.0 if dtypes.is_float(dtype) else 0
+
+
+def _types_differ(before: UOp, after: UOp) -> str:
+    one, other = before.dtype, after.dtype
+    if not isinstance(one, DType) or not isinstance(other, DType):
+        return "" if type(one) is type(other) else f"{dtype_text(one)} has become {dtype_text(other)}"
+    if one.scalar is not other.scalar:
+        return f"{dtype_text(one)} has become {dtype_text(other)}"
+    if (
+        is_value(before)
+        and lane_count(before) != lane_count(after)
+        and 1 not in (lane_count(before), lane_count(after))
+    ):
+        return f"{lane_count(before)} lanes have become {lane_count(after)}"
+    return ""
+
+
+def _order_differs(before: UOp, after: UOp) -> str:
+    """Memory that is read without the barrier that the graph before waits for: no value of it can be relied on."""
+    waiting: dict[UOp, bool] = {}
+    for load in before.find(Ops.LOAD):
+        if load.src[0].op is Ops.INDEX:
+            pointer = load.src[0].src[0]
+            waiting[pointer] = waiting.get(pointer, True) and _waits(load)
+    for load in after.find(Ops.LOAD):
+        if load.src[0].op is Ops.INDEX and not _waits(load) and waiting.get(load.src[0].src[0]):
+            return f"{memory_name(load.src[0].src[0])} is read without waiting for the stores that fill it"
+    return ""
+
+
+def _waits(load: UOp) -> bool:
+    return any(src.op is Ops.BARRIER for src in load.src[1:])
+
+
+def _cuts(before: UOp, after: UOp) -> list[frozenset[UOp]]:
+    """What stands for any value: all that both have, then what is read and reduced of it, then nothing."""
+    mine, others = set(before.toposort()), set(after.toposort())
+    common = mine & others
+    if all(node in common or node.op not in _ONLY_READ for node in others):
+        common |= {node for node in mine if node.op in _ONLY_READ}  # `after` does without
+    values = {node for node in common if is_value(node) and node.op not in _NEVER_CUT}
+    values = {node for node in values if all(is_loop(axis) or node.dtype.count == 1 for axis in node.ranges)}
+    found = [frozenset(values), frozenset(node for node in values if node.op in _ONLY_READ), frozenset[UOp]()]
+    return list(dict.fromkeys(found))
+
+
+class _Pair:
+    """Two graphs, and what stands for any value in them."""
+
+    def __init__(self, before: UOp, after: UOp, cut: frozenset[UOp], tolerance: float | None) -> None:
+        self.before = before
+        self.after = after
+        self.cut = cut
+        self.tolerance = tolerance
+        self.carried: list[Carried] = []  # of the differences found
+        self.last: World
+        self.lane = 0  # in which the last difference came up
+
+    def compared(self, samples: int, carried: Sequence[Carried] = ()) -> Verdict:
+        """On `samples` samples, or as many as there is time for. carried: where more stood for any value, these were
+        differences."""
+        first = World(lambda wanted: _zero(wanted.dtype), self.cut)
+        self._results(first)
+        # loops and parts in the order in which they come up; what lies in memory depends on where is read
+        inputs = [wanted for wanted in first.chosen if wanted.node.op not in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)]
+        room = MOST_OPERATIONS * samples // max(1, first.steps)
+        most = max(FEWEST, min(samples, room))
+        compared = 0
+        skipped = ""
+        doubt: Counterexample | None = None
+        for choose, known in self._samples(carried, inputs, most, min(COMBINED * samples, max(most, room))):
+            found = self.one(choose, known)
+            if isinstance(found, Counterexample):
+                if not self.cut:
+                    return Verdict("differs", compared, counterexample=self.simplified(self.last, choose, found))
+                doubt = doubt or found
+                self.carried.append(_carried(self.last, self.lane))
+                if len(self.carried) == MOST_CARRIED:
+                    break
+            elif found:
+                skipped = found
+            else:
+                compared += 1
+        if doubt is not None:
+            return Verdict("differs", compared, counterexample=doubt)
+        if not compared:
+            return Verdict("not checked", reason=f"the graph before has no value on any sample: {skipped}")
+        return Verdict("agrees", compared, tolerance=self.tolerance)
+
+    def _samples(
+        self, carried: Sequence[Carried], inputs: Sequence[Wanted], most: int, room: int
+    ) -> Iterator[tuple[Choose, Carried]]:
+        for known in carried:
+            yield _given(known), known
+        usual = self.tolerance is not None
+        constants = constants_of(node.arg for root in (self.after, self.before) for node in root.find(Ops.CONST))
+        for choose in choices(inputs, most, usual=usual, constants=constants, room=room):
+            yield choose, {}
+
+    def simplified(self, world: World, choose: Choose, found: Counterexample) -> Counterexample:
+        """A counterexample with as many zeros and ones among its inputs as there can be. `world`: where it came up.
+
+        First zeros for half of them, then for a quarter, …; then each by itself (delta debugging, Zeller 1999).
+        """
+        chosen = dict(world.chosen)
+        tries = 0
+        most = max(8, min(MOST_TRIES, MOST_SIMPLIFYING // max(1, world.steps)))
+
+        def differs(given: Mapping[Wanted, Any]) -> bool:
+            nonlocal chosen, found, tries
+            tries += 1
+            other = self.one(_mostly(given, choose))
+            if not isinstance(other, Counterexample):
+                return False
+            chosen, found = {one: value for one, value in given.items() if one in self.last.chosen}, other
+            return True
+
+        size = len(chosen)
+        while size > 1 and tries < most:
+            names = list(chosen)
+            for start in range(0, len(names), size):
+                some = [one for one in names[start : start + size] if one in chosen and not _is_zero(one, chosen[one])]
+                if some and tries < most:
+                    differs({**chosen, **{one: _simplest(one) for one in some}})
+            size //= 2
+        for _ in range(2):
+            for wanted in [one for one in chosen if not _is_zero(one, chosen[one])]:
+                for simple in simpler_values(wanted, chosen[wanted]) if wanted in chosen else ():
+                    if tries >= most or differs({**chosen, wanted: simple}):
+                        break
+        return found
+
+    def one(self, choose: Choose, known: Carried | None = None) -> Counterexample | str:
+        """What one sample says: a counterexample, "" where they agree, or why there is nothing to compare."""
+        world = self.last = World(choose, self.cut, known)
+        before, after, faults = self._results(world)
+        if faults[0]:
+            return faults[0][0]
+        if faults[1]:
+            return self._counterexample(world, before, faults[1][0])
+        if isinstance(before, dict):
+            return self._effects_differ(world, before, after)
+        if isinstance(before, Address):
+            before, after = (tuple([_place_text(one) for one in _places(side)]) for side in (before, after))
+        count = max(len(before), len(after))
+        before, after = (lanes * count if len(lanes) == 1 else lanes for lanes in (before, after))
+        if len(before) != len(after):
+            return self._counterexample(world, f"{len(before)} lanes", f"{len(after)} lanes")
+        undefined = ""
+        for lane, (one, other) in enumerate(zip(before, after, strict=True)):
+            if type(one) is NoValue:
+                undefined = str(one)
+            elif not self._same(one, other, world.greatest):
+                self.lane = lane
+                where = f"lane {lane}: " if count > 1 else ""
+                return self._counterexample(world, f"{where}{value_text(one)}", value_text(other))
+        return undefined if all(type(one) is NoValue for one in before) else ""
+
+    def _results(self, world: World) -> tuple[Any, Any, tuple[list[str], list[str]]]:
+        mine, others = self.before.ranges, self.after.ranges
+        before = self._result(world, self.before, mine - others)
+        faults, world.faults = world.faults, []
+        after = self._result(world, self.after, others - mine)
+        return before, after, (faults, world.faults)
+
+    def _result(self, world: World, root: UOp, own: frozenset[UOp]) -> Any:
+        if root.op in (Ops.STORE, Ops.SINK, Ops.BARRIER):
+            return world.effects(root, [axis for axis in own if is_loop(axis)])
+        if any(is_loop(axis) for axis in own) and self.after.op is not Ops.CONST and root is self.after:
+            raise NotEvaluated("a loop that the graph before does not depend on")
+        return world.lanes(root)
+
+    def _same(self, one: Any, other: Any, greatest: float) -> bool:
+        if type(other) is NoValue:
+            return False
+        if isinstance(one, Address) or isinstance(other, Address):
+            return isinstance(one, Address) and isinstance(other, Address) and _places(one) == _places(other)
+        if isinstance(one, float) and isinstance(other, float):
+            if one != one or other != other:
+                return one != one and other != other
+            if self.tolerance is not None:
+                return one == other or abs(one - other) <= self.tolerance * greatest
+            return one == other and math.copysign(1, one) == math.copysign(1, other)
+        return type(one) is type(other) and bool(one == other)
+
+    def _effects_differ(self, world: World, before: Effects, after: Effects) -> Counterexample | str:
+        for pointer, place in dict.fromkeys((*before, *after)):
+            lay = world.element(pointer, place)
+            one, other = before.get((pointer, place), lay), after.get((pointer, place), lay)
+            if type(one) is not NoValue and not self._same(one, other, world.greatest):
+                name = f"{memory_name(pointer)}[{place}]"
+                return self._counterexample(world, f"{name} = {value_text(one)}", f"{name} = {value_text(other)}")
+        return ""
+
+    def _counterexample(self, world: World, before: Any, after: Any) -> Counterexample:
+        printer = Printer()
+        inputs: dict[str, list[str]] = {}
+        for wanted, value in world.chosen.items():
+            inputs.setdefault(_name(wanted, printer), []).append(value_text(value))
+        given = [(name, values[0] if len(values) == 1 else f"[{', '.join(values)}]") for name, values in inputs.items()]
+        given = _told_together(given)
+        return Counterexample(tuple(given), lanes_text(before), lanes_text(after))
+
+
+def _told_together(given: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Inputs with elements of memory that are alike told together: those of the most frequent value as all else."""
+    alike: dict[str, list[str]] = {}
+    for name, value in given:
+        if name.endswith("]"):
+            alike.setdefault(value, []).append(name)
+    many = {value: names for value, names in alike.items() if len(names) >= MANY_ALIKE}
+    rest = max(many, key=lambda value: len(many[value]), default=None)
+    found = []
+    for name, value in given:
+        if not name.endswith("]") or value not in many:
+            found.append((name, value))
+        elif value != rest and name == many[value][0]:
+            found.append((f"{name}, {many[value][1]}, … {many[value][-1]}", value))
+    return found if rest is None else [*found, ("all else that is read", rest)]
+
+
+def _mostly(given: Mapping[Wanted, Any], choose: Choose) -> Choose:
+    return lambda wanted: given[wanted] if wanted in given else choose(wanted)
+
+
+def _simplest(wanted: Wanted) -> Any:
+    zero = _zero(wanted.dtype)
+    return zero if dtypes.is_float(wanted.dtype) or wanted.low <= zero <= wanted.high else wanted.low
+
+
+def _is_zero(wanted: Wanted, value: Any) -> bool:
+    return repr(value) == repr(_simplest(wanted))
+
+
+def _carried(world: World, lane: int) -> Carried:
+    """What was chosen, that of `lane` first, and what must go into the parts of it for that to come out, as far as
+    this is easily said."""
+    found: dict[tuple[UOp, int], Any] = {}
+    chosen = sorted(world.chosen.items(), key=lambda one: one[0].lane != lane)
+    for wanted, value in chosen:
+        if wanted.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+            found.setdefault((wanted.node, wanted.place or 0), value)
+            continue
+        parts = [(wanted.node, value)]
+        while parts:
+            node, value = parts.pop()
+            key = node, wanted.lane if lane_count(node) > 1 else 0
+            if key not in found:
+                found[key] = value
+                parts += _sources_for(node, value)
+    return found
+
+
+def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
+    """Sources of `node` with values of which `value` may come: what does come of them is computed."""
+    if not node.src or not is_value(node.src[0]) or type(value) is bool:
+        return []
+    source, *others = node.src
+    kind = source.dtype.scalar
+    other = others[0] if others else source
+    by = other.arg if other.op is Ops.CONST else None
+    match node.op:
+        case Ops.REDUCE if node.arg is Ops.ADD:
+            return [(source, value)]  # this once, then zeros
+        case Ops.ADD if by is not None:
+            return [(source, to_dtype_range(value - by, kind))]
+        case Ops.ADD if dtypes.is_int(kind) and source.op is Ops.MUL and source.src[1].op is Ops.CONST:
+            step = abs(source.src[1].arg) or 1  # rows and columns of a place
+            return [(source, value - value % step), (other, value % step)]
+        case Ops.ADD if dtypes.is_int(kind):
+            least = bounds(other)[0]
+            return [(source, to_dtype_range(value - least, kind)), (other, least)]
+        case Ops.MIN | Ops.MAX if by is not None:
+            return [(source, value)]
+        case Ops.MUL if by:
+            return [(source, to_dtype_range(value / by if dtypes.is_float(kind) else value // by, kind))]
+        case Ops.NEG:
+            return [(source, to_dtype_range(-value, kind))]
+        case Ops.CAST if dtypes.is_float(kind):
+            return [(source, to_dtype_range(value, kind))]
+        case Ops.CAST if dtypes.is_int(kind) and math.isfinite(value):
+            return [(source, to_dtype_range(int(value), kind))]
+    return []
+
+
+def _given(known: Carried) -> Choose:
+    def choose(wanted: Wanted) -> Any:
+        key = wanted.node, wanted.lane
+        if wanted.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+            key = wanted.node, wanted.place or 0
+        return known[key] if key in known else _simplest(wanted)
+
+    return choose
+
+
+def _places(address: Address) -> tuple[Any, ...]:
+    """Which elements an address names; None for lanes that are not valid."""
+    count = max(len(address.idx), len(address.valid or ()))
+    idx = address.idx * count if len(address.idx) == 1 else address.idx
+    valid = address.valid or (True,)
+    valid = valid * count if len(valid) == 1 else valid
+    return tuple([(address.pointer, place) if allowed else None for place, allowed in zip(idx, valid)])
+
+
+def _place_text(place: tuple[UOp, Any] | None) -> str:
+    """An element as a reader finds it in the graph."""
+    if place is None:
+        return "nothing (masked)"
+    pointer, number = place
+    if type(number) is NoValue:
+        return f"{memory_name(pointer)} at no place: {number}"
+    size = pointer.dtype.size
+    return f"{memory_name(pointer)}[{number}]{'' if 0 <= number < size else f', outside of its {size}'}"
+
+
+def _name(wanted: Wanted, printer: Printer) -> str:
+    if wanted.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
+        return f"{memory_name(wanted.node)}[{wanted.place}]"
+    text = printer.text(wanted.node)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def value_text(value: Any) -> str:
+    """A value as Python writes it, all of its digits."""
+    if type(value) is float and math.isfinite(value):
+        return repr(value)
+    return str(value) if type(value) is NoValue else number_text(value)
+
+
+def lanes_text(lanes: Any) -> str:
+    """One value, or those of all lanes."""
+    if isinstance(lanes, str):
+        return lanes
+    if isinstance(lanes, Sequence):
+        texts = [value_text(lane) for lane in lanes]
+        return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    return str(lanes)
+
+
+__all__ = ["SAMPLES", "Counterexample", "Verdict", "equivalent"]

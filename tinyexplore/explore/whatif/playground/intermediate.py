@@ -1,0 +1,61 @@
+"""Graphs in the middle of a pass, live: the captured kernel is lowered once more, and replayed up to a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyexplore.codegen import PASSES
+from tinyexplore.codegen import lower as lower_kernel
+from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.analysis.why.remade import Remade
+from tinyexplore.explore.recording.build import build_trace
+from tinyexplore.explore.tracefile.model import Stage, Trace
+from tinyexplore.explore.tracefile.replay import Replay
+from tinyexplore.explore.whatif.bench import Bench
+from tinyexplore.explore.whatif.playground.pipeline import pass_named
+from tinyexplore.explore.whatif.playground.trying import Fired, lowered_by
+from tinyexplore.trace import Recorder, recording
+from tinyexplore.uop import UOp
+
+
+@dataclass(frozen=True)
+class Intermediate:
+    """The graph of a kernel in the middle of a pass. `fired`: the firing that was the last step, if it was one."""
+
+    root: UOp
+    fired: Fired | None
+
+
+def graph_at(bench: Bench, number: int, stage: str, step: int) -> Intermediate:
+    """The graph of captured kernel `number` after `step` steps of pass `stage`."""
+    if number not in bench.subjects:
+        raise WhatIfError(f"no kernel {number} that can be compiled again; there are: {sorted(bench.subjects)}")
+    try:
+        pass_named(stage)
+    except ValueError as error:
+        raise WhatIfError(str(error)) from None
+    trace = _lowering(bench, number)
+    row: Stage = next(one for one in trace.stages if one.name == stage)
+    if not 0 <= step <= len(row.steps):
+        raise WhatIfError(f"step {step} of {stage}: in kernel {number} it has {len(row.steps)} steps")
+    remade = Remade(trace)
+    if row.steps:
+        shown = Replay(trace, row.id).graph_at(step, marked=False)
+        root = remade.graph(shown)[shown.root[0]]
+    else:
+        root = remade.uop(row.before[0])
+    fired = lowered_by(bench, number, PASSES).fired
+    return Intermediate(root, next((one for one in fired if one.stage == stage and one.step == step), None))
+
+
+def _lowering(bench: Bench, number: int) -> Trace:
+    """How a kernel goes through the passes, as a trace of nothing else."""
+    recorder = Recorder()
+    with recording(None):
+        kernel = bench.under_settings(lambda: bench.captured(number))
+    with recording(recorder):
+        bench.under_settings(lambda: lower_kernel(kernel))
+    return bench.under_settings(lambda: build_trace(recorder, title=kernel.name))
+
+
+__all__ = ["Intermediate", "graph_at"]

@@ -1,0 +1,114 @@
+"""Where a rule would match before it has fired: at which node, in which pass, after which step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tinyexplore.explore.analysis.why.matching import matched, node_text
+from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
+from tinyexplore.explore.analysis.why.rules import context_of, settings_of
+from tinyexplore.explore.recording.expression import Printer
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import Stage, Trace
+from tinyexplore.explore.tracefile.pictures.graphs import reachable
+from tinyexplore.explore.whatif.playground.equivalence import Verdict
+from tinyexplore.explore.whatif.playground.pipeline import pass_named, rewrites
+from tinyexplore.explore.whatif.playground.trying import Checks
+from tinyexplore.uop import Rule
+from tinyexplore.util import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a rule would fire: on `node` of the trace, which stands in the graph of stage number `stage` (the pass
+    `name`) after `step` of its steps. `verdict`: whether what it would make means the same."""
+
+    rule: str
+    kernel: int
+    stage: int
+    name: str
+    step: int
+    node: int
+    digest: str
+    before: str
+    after: str
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        where = f"kernel {self.kernel}, {self.name}, step {self.step}, node {self.node}"
+        return f"{where}: {self.before}  →  {self.after}: {self.verdict}"
+
+
+class Places(tuple[Place, ...]):
+    """Places, which print as one line each."""
+
+    def __repr__(self) -> str:
+        kernels = len({place.kernel for place in self})
+        head = f"{count_text(len(self), 'place')} in {count_text(kernels, 'kernel')}"
+        return "\n".join([head, *(f"  {place}" for place in self)])
+
+
+def matches_of(
+    trace: Trace, rule: Rule, kernel: int | None = None, stage: str | None = None, checks: Checks | None = None
+) -> Places:
+    """Every node that `rule` would fire on, in the first pass with rules (or in `stage`) that comes upon it."""
+    if stage is not None:
+        pass_named(stage)
+    return Places(_found(trace, rule, kernel, stage, checks or Checks()))
+
+
+def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: Checks) -> Iterator[Place]:
+    remade = Remade(trace)
+    names = {stage} if stage is not None else {step.name for step in rewrites()}
+    seen: set[tuple[int | None, int]] = set()
+    with Context(**settings_of(trace)):
+        for row in trace.stages:
+            if row.name not in names or row.kernel is None or kernel not in (None, row.kernel):
+                continue
+            context = context_of(trace, row, remade)
+            printer = Printer()
+            for node, step in _nodes_of(trace, row):
+                if (row.kernel, node) in seen:
+                    continue
+                seen.add((row.kernel, node))
+                try:
+                    uop = remade.uop(node)
+                except CannotRemake:
+                    continue
+                if rule.pattern.ops is not None and uop.op not in rule.pattern.ops:
+                    continue
+                after = matched(rule, uop, context, places=False).after
+                if after is not None:
+                    yield Place(
+                        rule=rule.name,
+                        kernel=row.kernel,
+                        stage=row.id,
+                        name=row.name,
+                        step=step,
+                        node=node,
+                        digest=checks.digests.of(uop),
+                        before=node_text(uop, printer),
+                        after=node_text(after, printer),
+                        verdict=checks.verdict(rule, row.name, uop, after),
+                    )
+
+
+def _nodes_of(trace: Trace, stage: Stage) -> Iterator[tuple[int, int]]:
+    """The nodes that come up in a pass, each with the number of steps after which it is there."""
+    nodes = dict(enumerate(trace.nodes))
+    known = set()
+    for node in reachable(nodes, stage.before):
+        known.add(node.id)
+        yield node.id, 0
+    for number, step in enumerate(stage.steps, 1):
+        fresh = [step.after]
+        while fresh:
+            one = fresh.pop()
+            if one not in known:
+                known.add(one)
+                yield one, number
+                fresh.extend(trace.nodes[one].src)
+
+
+__all__ = ["Place", "Places", "matches_of"]

@@ -1,0 +1,472 @@
+"""What UOps mean at one point of their loops: values, addresses and what is stored, by the reference semantics.
+
+A `World` chooses, when it is first asked, what nobody has computed: the contents of memory, Variables, the steps of
+loops that are open, and nodes that are `cut`, of which only the type and the bounds count. What no program may do
+(divide an integer by zero, read outside of its memory) is a fault; a shift by the whole width has no value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop.bounds import bounds
+from tinyexplore.uop.identity import reduce_identity
+from tinyexplore.uop.semantics import scalar_function, to_dtype_range
+
+MOST_STEPS = 60_000  # nodes computed for one sample: more is a program, not a rule
+
+Lanes = tuple[Any, ...]
+Point = dict[UOp, Any]  # loops and registers, and the lanes that they have
+Effects = dict[tuple[UOp, int], Any]
+
+
+class NotEvaluated(Exception):
+    """What cannot be computed here, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoValue:
+    """In the place of a value: why there is none."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Elements of `pointer`; `valid` is None where all are."""
+
+    pointer: UOp
+    idx: Lanes
+    valid: Lanes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a value is chosen for: `node` at some step of its loops, or element `place` of the memory `node`."""
+
+    node: UOp
+    dtype: DType
+    low: int
+    high: int
+    place: int | None = None
+    lane: int = 0
+
+
+class World:
+    """One choice of everything that is not computed. `choose` makes it; `chosen` are the choices until now.
+
+    loaded: what lanes of loads shall give, where nothing was chosen yet for the memory that they read.
+    """
+
+    def __init__(
+        self,
+        choose: Callable[[Wanted], Any],
+        cut: frozenset[UOp] = frozenset(),
+        loaded: Mapping[tuple[UOp, int], Any] | None = None,
+    ) -> None:
+        self.choose = choose
+        self.cut = cut
+        self.loaded = loaded or {}
+        self.chosen: dict[Wanted, Any] = {}
+        self.values: dict[Any, Lanes] = {}
+        self.memory: Effects = {}
+        self.faults: list[str] = []
+        self.greatest = 1.0  # of the finite floats that came up: what rounding is relative to
+        self.steps = 0
+
+    # *** what is asked ***
+
+    def lanes(self, root: UOp, at: Point | None = None) -> Any:
+        """The lanes of `root`, or its Address."""
+        known: dict[UOp, Any] = dict(at or {})
+        here = dict(known)
+        for part in self._needed(root, known):
+            self.steps += 1
+            if self.steps > MOST_STEPS:
+                raise NotEvaluated(f"more than {MOST_STEPS:,} operations")
+            known[part] = self._compute(part, known, here)
+        return known[root]
+
+    def effects(self, root: UOp, loops: Sequence[UOp] = ()) -> Effects:
+        """What `root` (a STORE, or several) leaves in memory, in all steps of `loops`."""
+        written: Effects = {}
+        for at in self._points(_ordered(loops), {}):
+            self._store_all(root, at, written)
+        return written
+
+    def element(self, pointer: UOp, place: int) -> Any:
+        """What lies in memory before anything is stored."""
+        if (pointer, place) not in self.memory:
+            kind = pointer.dtype.base
+            self.memory[pointer, place] = self._choose(Wanted(pointer, kind, *_limits(kind), place))
+        return self.memory[pointer, place]
+
+    # *** choosing ***
+
+    def _choose(self, wanted: Wanted) -> Any:
+        found = self.chosen[wanted] = self.choose(wanted)
+        return found
+
+    def _input(self, node: UOp, at: Point) -> Lanes:
+        """A node that stands for any value of its bounds: the same wherever its loops stand alike."""
+        around = tuple([(loop, at[loop]) for loop in _ordered(node.ranges) if loop in at])
+        key = (node, around)
+        if key not in self.values:
+            low, high = bounds(node) if not dtypes.is_float(node.dtype) else (0, 0)
+            count = lane_count(node)
+            scalar = node.dtype.scalar
+            made = [self._choose(Wanted(node, scalar, low, high, len(self.values), lane)) for lane in range(count)]
+            self.values[key] = tuple(made)
+        return self.values[key]
+
+    def _needed(self, root: UOp, known: Point) -> list[UOp]:
+        """What must be computed for `root` at this point, sources first; what loops by itself asks for its own."""
+        found: dict[UOp, None] = {}
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            if node in known or node in found:
+                stack.pop()
+                continue
+            missing = [src for src in self._sources(node) if src not in known and src not in found]
+            if missing:
+                stack.extend(missing)
+                continue
+            found[stack.pop()] = None
+        return list(found)
+
+    def _sources(self, node: UOp) -> tuple[UOp, ...]:
+        if node in self.cut or node.op in _OWN_SOURCES:
+            return ()
+        if node.op is Ops.LOAD:
+            return node.src[:1]  # what it waits for has filled the memory
+        if node.op is Ops.INDEX:
+            return node.src[1:]
+        if node.op is Ops.HREDUCE:
+            return node.src[: node.dtype.count]
+        return node.src
+
+    # *** computing ***
+
+    def _compute(self, node: UOp, known: Point, at: Point) -> Any:
+        if node in self.cut:
+            return self._input(node, at)
+        match node.op:
+            case Ops.CONST:
+                value = node.arg
+                return (to_dtype_range(value, node.dtype) if type(value) is float else value,) * node.dtype.count
+            case Ops.RANGE if node.arg.kind is AxisKind.VECTOR:
+                return tuple(range(node.size))
+            case Ops.RANGE | Ops.DEFINE_VAR | Ops.DEFINE_ACC:
+                return self._input(node, {})
+            case Ops.BIND:
+                return self._input(node.src[0], {})
+            case Ops.INDEX:
+                valid = known[node.src[2]] if len(node.src) > 2 else None
+                return Address(node.src[0], known[node.src[1]], valid)
+            case Ops.LOAD:
+                return self._load(node, known[node.src[0]])
+            case Ops.REDUCE:
+                return self._reduce(node, at)
+            case Ops.SCAN:
+                return self._scan(node, at)
+            case Ops.RESULT:
+                return self._result(node, at)
+            case Ops.HREDUCE:
+                return self._reduce_lanes(node, known)
+            case Ops.VECTORIZE if node.dtype is dtypes.void:
+                return tuple([known[src] for src in node.src])
+            case Ops.VECTORIZE:
+                return tuple([known[src][0] for src in node.src])
+            case Ops.GEP:
+                row, *lane = (known[src] for src in node.src)
+                return tuple([row[step] for step in lane[0]]) if lane else (row[node.arg],)
+            case Ops.TABLE:
+                return tuple([self._in_table(node, index) for index in known[node.src[0]]])
+        if node.op not in Group.ALU:
+            raise NotEvaluated(f"{node.op.name} has no value of its own")
+        return self._alu(node.op, node.dtype, node.src, [known[src] for src in node.src])
+
+    def _reduce_lanes(self, node: UOp, known: Point) -> Lanes:
+        """An HREDUCE: each row of lanes reduced to one lane, in halves."""
+        rows = [known[src] for src in node.src[: node.dtype.count]]
+        if len(node.src) > len(rows):  # the axis that the lanes are, or its steps
+            axis = node.src[-1]
+            count = axis.size if axis.op is Ops.RANGE else axis.dtype.count
+            rows = [row * count if len(row) == 1 else row for row in rows]
+        return tuple([self._halves(node.arg, node.dtype.scalar, row) for row in rows])
+
+    def _alu(self, op: Ops, dtype: DType, src: Sequence[UOp], sources: Sequence[Lanes]) -> Lanes:
+        kinds = tuple([one.dtype.scalar for one in src])
+        count = max(map(len, sources))
+        wide = [lanes * count if len(lanes) == 1 else lanes for lanes in sources]
+        return tuple([self._scalar(op, dtype.scalar, kinds, values) for values in zip(*wide, strict=True)])
+
+    def _scalar(self, op: Ops, dtype: DType, kinds: tuple[DType, ...], values: Sequence[Any]) -> Any:
+        for value in values:
+            if type(value) is NoValue:
+                if op is Ops.WHERE and value is not values[0]:
+                    return values[1] if values[0] else values[2]
+                return value
+        if op in _INTEGER_DIVISION and type(values[1]) is int and values[1] == 0:
+            return self._fault(f"{values[0]} divided by 0")
+        if op in _SHIFTS and not 0 <= values[1] < dtype.bits:
+            return NoValue(f"a shift of {dtype.bits} bits by {values[1]}")
+        try:
+            found = scalar_function(op, dtype, kinds)(*values)
+        except (ArithmeticError, ValueError) as error:
+            raise NotEvaluated(f"{op.name} of {values}: {error}") from error
+        if type(found) is float and self.greatest < abs(found) < math.inf:
+            self.greatest = abs(found)
+        return found
+
+    def _in_table(self, node: UOp, index: Any) -> Any:
+        return index if type(index) is NoValue else to_dtype_range(node.arg[index & (len(node.arg) - 1)], node.dtype)
+
+    def _fault(self, reason: str) -> NoValue:
+        self.faults.append(reason)
+        return NoValue(reason)
+
+    def _fold(self, op: Ops, dtype: DType, first: Lanes, second: Lanes) -> Lanes:
+        count = max(len(first), len(second))
+        wide = [lanes * count if len(lanes) == 1 else lanes for lanes in (first, second)]
+        return tuple([self._scalar(op, dtype.scalar, (dtype.scalar,) * 2, pair) for pair in zip(*wide, strict=True)])
+
+    def _halves(self, op: Ops, dtype: DType, row: Lanes) -> Any:
+        return reduce(lambda x, y: self._scalar(op, dtype, (dtype, dtype), (x, y)), row)
+
+    # *** memory ***
+
+    def _places(self, address: Address, count: int, does: str) -> list[int | NoValue | None]:
+        """The elements of `count` lanes: None for one that is not valid."""
+        idx, valid = address.idx, address.valid
+        if len(idx) == 1:
+            (start,) = idx
+            idx = tuple([start if type(start) is NoValue else start + lane for lane in range(count)])
+        allowed = (True,) * len(idx) if valid is None else valid * len(idx) if len(valid) == 1 else valid
+        return [self._place(address.pointer, place, one, does) for place, one in zip(idx, allowed, strict=True)]
+
+    def _place(self, pointer: UOp, place: Any, valid: Any, does: str) -> int | NoValue | None:
+        if type(valid) is NoValue or (valid and type(place) is NoValue):
+            return valid if type(valid) is NoValue else place
+        if not valid:
+            return None
+        size = pointer.dtype.size
+        if not 0 <= place < size:
+            return self._fault(f"{does} element {place} of {memory_name(pointer)}, which has {size}")
+        return int(place)
+
+    def _load(self, node: UOp, address: Address) -> Lanes:
+        count = node.dtype.count
+        if count == 1:
+            count = max(len(address.idx), len(address.valid or ()))
+        zero = reduce_identity(Ops.ADD, node.dtype.scalar).arg
+        found: list[Any] = []
+        for place in self._places(address, count, "reads"):
+            if isinstance(place, int):
+                self._lay(address.pointer, place, self.loaded.get((node, len(found))))
+                found.append(self.element(address.pointer, place))
+            else:
+                found.append(zero if place is None else place)
+        return tuple(found)
+
+    def _lay(self, pointer: UOp, place: int, value: Any) -> None:
+        """Chooses what lies in memory, if a value is given and nothing was chosen yet."""
+        if value is not None and (pointer, place) not in self.memory:
+            kind = pointer.dtype.base
+            self.memory[pointer, place] = self.chosen[Wanted(pointer, kind, *_limits(kind), place)] = value
+
+    def _store_all(self, root: UOp, at: Point, written: Effects) -> None:
+        match root.op:
+            case Ops.STORE:
+                self._store(root, at, written)
+            case Ops.SINK:
+                for src in root.src:
+                    self._store_all(src, at, written)
+            case Ops.BARRIER:
+                loops = [src for src in root.src if src.op is Ops.RANGE and is_loop(src) and src not in at]
+                for inside in self._points(_ordered(loops), at):
+                    for src in root.src:
+                        if src.op in (Ops.STORE, Ops.SINK):
+                            self._store_all(src, inside, written)
+            case _:
+                raise NotEvaluated(f"{root.op.name} stores nothing")
+
+    def _store(self, store: UOp, at: Point, written: Effects) -> None:
+        place, value = store.src[:2]
+        values = self.lanes(value, at)
+        where = self.lanes(place, at)
+        if place.op is Ops.VECTORIZE:
+            for lane, one in enumerate(where):
+                self._put(one, (values[lane % len(values)],), written)
+            return
+        count = max(store.arg or value.dtype.count, len(values), len(where.idx), len(where.valid or ()))
+        self._put(where, values * count if len(values) == 1 else values, written)
+
+    def _put(self, address: Address, values: Lanes, written: Effects) -> None:
+        places = self._places(address, len(values), "stores into")
+        for place, value in zip(places, values, strict=True):
+            if type(place) is int:
+                self.element(address.pointer, place)
+                written[address.pointer, place] = value
+            elif place is not None:
+                self._fault(f"stores where {place}")
+
+    # *** loops ***
+
+    def _points(self, loops: Sequence[UOp], at: Point) -> Iterator[Point]:
+        """`at` with every combination of steps of `loops`; the sizes may depend on outer loops."""
+        if not loops:
+            yield at
+            return
+        first, *rest = loops
+        (end,) = self.lanes(first.src[0], at)
+        if type(end) is NoValue:
+            raise NotEvaluated(f"a loop's end: {end}")
+        for step in range(end):
+            yield from self._points(rest, {**at, first: (step,)})
+
+    def _reduce(self, node: UOp, at: Point) -> Lanes:
+        loops = [axis for axis in node.src[1:] if is_loop(axis)]
+        lanes = next((axis for axis in node.src[1:] if not is_loop(axis)), None)
+        total: Lanes = (reduce_identity(node.arg, node.dtype.scalar).arg,)
+        for inside in self._points(loops, at):
+            total = self._fold(node.arg, node.dtype, total, self.lanes(node.src[0], inside))
+        if lanes is None:
+            return total
+        row = total * lanes.size if len(total) == 1 else total
+        return (self._halves(node.arg, node.dtype.scalar, row),)
+
+    def _scan(self, node: UOp, at: Point) -> Lanes:
+        *factor, last = node.src[1:]
+        if last.op is not Ops.RANGE or not is_loop(last):
+            return self._scan_of_lanes(node, at)
+        if any(one.op is Ops.RANGE for one in factor):
+            raise NotEvaluated("a running result along two loops")
+        (now,) = at.get(last) or self._input(last, {})
+        start = reduce_identity(Ops.ADD if factor else node.arg, node.dtype.scalar)
+        held: Lanes = (start.arg,)
+        for step in range(now + 1):
+            inside = {**at, last: (step,)}
+            value = self.lanes(node.src[0], inside)
+            if factor:
+                held = self._alu(Ops.MULACC, node.dtype, (node,) * 3, (held, self.lanes(factor[0], inside), value))
+            else:
+                held = self._fold(node.arg, node.dtype, held, value)
+        return held
+
+    def _scan_of_lanes(self, node: UOp, at: Point) -> Lanes:
+        """The lanes of each step in turn, each combined with all before it."""
+        *loops, lanes = node.src[1:]
+        if len(loops) > 1 or any(one.op is not Ops.RANGE for one in loops):
+            raise NotEvaluated("a running result with a factor, along lanes")
+        points = [at]
+        if loops:
+            (now,) = at.get(loops[0]) or self._input(loops[0], {})
+            points = [{**at, loops[0]: (step,)} for step in range(now + 1)]
+        count = lanes.size if lanes.op is Ops.RANGE else lanes.dtype.count
+        held: Lanes = (reduce_identity(node.arg, node.dtype.scalar).arg,)
+        row: list[Any] = []
+        for inside in points:
+            found = self.lanes(node.src[0], inside)
+            row = []
+            for value in found * count if len(found) == 1 else found:
+                held = self._fold(node.arg, node.dtype, held, (value,))
+                row += held
+        return tuple(row)
+
+    def _result(self, node: UOp, at: Point) -> Lanes:
+        register, assign, *axes = node.src
+        if register in self.cut or assign in self.cut:
+            return self._input(assign, at)
+        value, *steps = assign.src[1:]
+        if any(one not in at and one not in self.cut for one in _open_registers(value) if one is not register):
+            raise NotEvaluated("registers that change together")
+        held = self.lanes(register.src[0], at)
+        if steps:
+            (loop,) = steps
+            if loop.op is not Ops.RANGE:
+                raise NotEvaluated("a running result along lanes")
+            (now,) = at.get(loop) or self._input(loop, {})
+            for step in range(now + 1):
+                held = self.lanes(value, {**at, loop: (step,), register: held})
+            return held  # type: ignore[no-any-return]
+        for inside in self._points([axis for axis in axes if is_loop(axis)], at):
+            held = self.lanes(value, {**inside, register: held})
+        return held  # type: ignore[no-any-return]
+
+
+_OWN_SOURCES = frozenset({Ops.REDUCE, Ops.RESULT, Ops.SCAN, Ops.RANGE, Ops.BIND, Ops.DEFINE_ACC, Ops.DEFINE_VAR})
+_INTEGER_DIVISION = frozenset({Ops.IDIV, Ops.MOD})
+_SHIFTS = frozenset({Ops.SHL, Ops.SHR})
+
+
+def _open_registers(root: UOp) -> set[UOp]:
+    """The registers that a value reads, but for those of loops in it."""
+    found, stack, seen = set[UOp](), [root], set[UOp]()
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op is Ops.DEFINE_ACC:
+            found.add(node)
+        elif node.op is not Ops.RESULT:
+            stack.extend(node.src)
+    return found
+
+
+def is_loop(axis: UOp) -> bool:
+    """False for a VECTOR axis, whose steps are lanes."""
+    return axis.arg.kind is not AxisKind.VECTOR
+
+
+def lane_count(node: UOp) -> int:
+    """How many lanes a node has: those of its type, or the steps of the VECTOR axis that it depends on."""
+    count: int = node.dtype.count
+    if count > 1:
+        return count
+    return next((axis.size for axis in node.ranges if not is_loop(axis)), 1)
+
+
+def memory_name(pointer: UOp) -> str:
+    return f"data{pointer.arg}" if pointer.op is Ops.DEFINE_GLOBAL else str(pointer.arg)
+
+
+def is_value(node: UOp) -> bool:
+    """Whether a node has a value, not an address or an effect."""
+    return isinstance(node.dtype, DType) and node.dtype is not dtypes.void
+
+
+def _limits(dtype: DType) -> tuple[int, int]:
+    if dtypes.is_float(dtype):
+        return 0, 0
+    return int(dtypes.min(dtype)), int(dtypes.max(dtype))
+
+
+def _ordered(loops: Sequence[UOp] | frozenset[UOp]) -> list[UOp]:
+    return sorted((loop for loop in loops if is_loop(loop)), key=lambda axis: axis.arg.id)
+
+
+__all__ = [
+    "Address",
+    "Effects",
+    "Lanes",
+    "NoValue",
+    "NotEvaluated",
+    "Wanted",
+    "World",
+    "is_loop",
+    "is_value",
+    "lane_count",
+    "memory_name",
+]

@@ -1,0 +1,247 @@
+"""Values on which two graphs are compared: the odd ones of each dtype first, and those about the constants of the
+graphs, in every combination while these are few, then values drawn at random within bounds.
+
+What has lanes has a combination in each: a rule is tried on as many at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import islice, product
+from random import Random
+from typing import Any
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.explore.whatif.playground.meaning import Wanted
+from tinyexplore.uop.semantics import FP8, from_bits, to_bits, to_dtype_range
+
+_MANTISSA = {dtypes.float16: 10, dtypes.bfloat16: 7, dtypes.float32: 23, dtypes.float64: 52}
+_USUAL = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -2.5, 0.1, 7.0, 1 / 3, -1e-3, 100.0, 1e30, -1e30)
+_SMALL = (0, 1, -1, 2, -2, 3, -3, 4, 5, 7, -7, 8, 15, 16)
+_WIDTHS = (24, 11, 8)  # bits of float32, float16, bfloat16: what an integer is rounded to
+MOST_CONSTANTS = 8
+Choose = Callable[[Wanted], Any]
+Draw = Callable[[Wanted, Random], Any]
+
+
+@cache
+def odd_floats(dtype: DType) -> tuple[float, ...]:
+    """Zeros, ones, infinities, NaN, the least and greatest of each kind, and what is rounded just so."""
+    mantissa = _MANTISSA.get(dtype) or FP8[dtype].mantissa
+    infinite = to_bits(math.inf, dtype) if dtype not in FP8 else FP8[dtype].greatest + 1
+    bits = (1, (1 << mantissa) - 1, 1 << mantissa, infinite - 1)  # denormals, the least normal one, the greatest
+    limits = [from_bits(one, dtype) for one in bits]
+    whole = float(1 << mantissa + 1)  # from here on not every whole number is there
+    last = 2.0**-mantissa
+    # halfway between two values of a narrower type, and a last bit more: rounded twice it goes the other way
+    ties = [1.0 + 2.0 ** -(fewer + 1) + last for fewer in (23, 10, 7, 3, 2) if fewer + 1 < mantissa]
+    edges = [*limits, *[-one for one in limits], whole, whole - 1, 1.0 + last, *ties]
+    found = [*_USUAL, math.inf, -math.inf, math.nan, *edges]
+    kept = {}
+    for value in (to_dtype_range(float(one), dtype) for one in found):
+        kept[repr(value)] = value
+    return tuple(kept.values())
+
+
+@cache
+def odd_ints(low: int, high: int) -> tuple[int, ...]:
+    """Small numbers, the ends of the range and their neighbours, powers of two and theirs."""
+    found = [*_SMALL, low, low + 1, high, high - 1, (low + high) // 2]
+    for power in (7, 8, 15, 16, 23, 24, 25, 30, 31, 32, 33, 53, 62, 63):
+        found += [(1 << power) - 1, 1 << power, (1 << power) + 1, -(1 << power), -(1 << power) - 1]
+    for power in (30, 62):  # rounded twice, these go the other way
+        found += [(1 << power) + (1 << power - width) + 1 for width in _WIDTHS]
+    return tuple(dict.fromkeys(one for one in found if low <= one <= high))
+
+
+def odd_values(wanted: Wanted, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """The values of a dtype, within the bounds, at which rules go wrong: those of its kind, and about `constants`."""
+    return _odd_values(wanted.dtype, wanted.low, wanted.high, constants)
+
+
+@lru_cache(256)
+def _odd_values(dtype: DType, low: int, high: int, constants: tuple[Any, ...]) -> tuple[Any, ...]:
+    if dtype is dtypes.bool:
+        return tuple([bool(one) for one in range(low, high + 1)])
+    if dtypes.is_float(dtype):
+        near = [one for value in constants for one in _float_neighbours(float(value), dtype)]
+        return tuple({repr(one): one for one in (*odd_floats(dtype), *near)}.values())
+    near = [int(value) + step for value in constants if value == int(value) for step in (-1, 0, 1)]
+    return tuple(dict.fromkeys((*odd_ints(low, high), *[one for one in near if low <= one <= high])))
+
+
+def _float_neighbours(value: float, dtype: DType) -> list[float]:
+    """A float and those next to it in its dtype."""
+    nearest = to_dtype_range(value, dtype)
+    if nearest == 0 or not math.isfinite(nearest):
+        return []
+    bits = to_bits(nearest, dtype)
+    return [nearest, from_bits(bits - 1, dtype), from_bits(bits + 1, dtype)]
+
+
+def constants_of(found: Iterable[Any]) -> tuple[Any, ...]:
+    """The numbers about which a graph with the constants `found` may change its mind: themselves, and their sums and
+    differences."""
+    numbers = dict.fromkeys(
+        one for one in found if type(one) is not bool and math.isfinite(one) and abs(one) not in (0, 1)
+    )
+    few = list(islice(numbers, MOST_CONSTANTS))
+    between = [one + sign * other for one in few[:3] for other in few[:3] if one != other for sign in (1, -1)]
+    return tuple(dict.fromkeys((*few, *[-one for one in few], *between)))
+
+
+def any_value(wanted: Wanted, random: Random, constants: tuple[Any, ...] = ()) -> Any:
+    """One value within the bounds: an odd one, a small one, or one from anywhere."""
+    pick = random.random()
+    if pick < 0.4 or wanted.dtype is dtypes.bool:
+        return random.choice(odd_values(wanted, constants))
+    if dtypes.is_float(wanted.dtype):
+        if pick < 0.8:
+            return to_dtype_range(random.uniform(-100, 100), wanted.dtype)
+        return to_dtype_range(math.ldexp(random.uniform(-1, 1), random.randint(-40, 40)), wanted.dtype)
+    low, high = wanted.low, wanted.high
+    if pick < 0.7:
+        low, high = max(low, -40), min(high, 100)
+        low, high = (low, high) if low <= high else (wanted.low, wanted.high)
+    return random.randint(low, high)
+
+
+def usual_value(wanted: Wanted, random: Random) -> Any:
+    """One value of a size at which a result that may be rounded otherwise can be compared."""
+    if not dtypes.is_float(wanted.dtype):
+        return any_value(wanted, random)
+    if random.random() < 0.15:
+        return to_dtype_range(random.choice((0.0, 1.0, -1.0, 0.5, 2.0)), wanted.dtype)
+    number = math.ldexp(random.uniform(0.5, 1.0), random.randint(-2, 4))
+    return to_dtype_range(number if random.random() < 0.5 else -number, wanted.dtype)
+
+
+def simpler_values(wanted: Wanted, value: Any) -> tuple[Any, ...]:
+    """Values that a reader takes in sooner, the simplest first."""
+    if wanted.dtype is dtypes.bool:
+        return (False,) if value and wanted.low == 0 else ()
+    found: list[Any]
+    if dtypes.is_float(wanted.dtype):
+        found = [0.0, 1.0, -1.0, 2.0, 0.5, 3.0, 10.0]
+        if math.isfinite(value):
+            found += [
+                to_dtype_range(one, wanted.dtype) for one in (float(int(value)), round(value, 1), round(value, 3))
+            ]
+    else:
+        found = [0, 1, -1, 2, 3, 5, 7]
+        found += [int(math.copysign(abs(value) % 10**digits, value)) for digits in (1, 2, 3, 5)]
+        found = [one for one in (*found, wanted.low, wanted.high) if wanted.low <= one <= wanted.high]
+    texts = [repr(one) for one in found]
+    return tuple(found[: texts.index(repr(value))] if repr(value) in texts else found)
+
+
+def choices(
+    inputs: Sequence[Wanted],
+    count: int,
+    *,
+    usual: bool = False,
+    constants: tuple[Any, ...] = (),
+    room: int | None = None,
+) -> Iterator[Choose]:
+    """Ways to choose: first every combination of the odd values of `inputs`, if that takes at most `room` (by default
+    `count`) samples, else each odd value once; then each for all inputs together, then `count` at random. Always the
+    same ones. `usual`: floats of usual sizes only."""
+    draw = usual_value if usual else _any_of(constants)
+    if inputs and not usual:
+        groups = _by_node(inputs)
+        odd = [odd_values(lanes[0], constants) for lanes in groups]
+        wide = max(map(len, groups))
+        rows = [values for values, lanes in zip(odd, groups) if len(lanes) == wide]
+        single = [values for values, lanes in zip(odd, groups) if len(lanes) < wide]
+        if math.prod(map(len, single)) * -(-math.prod(map(len, rows)) // wide) <= (room or count):
+            yield from _combined(groups, odd, wide, draw)
+        else:
+            yield from _each_once(groups, odd, count // 2, draw)
+        for number in range(min(max(map(len, odd)), count // 2)):
+            yield _alike(number, constants)
+    for seed in range(count):
+        sign = (0, 0, 1, -1)[seed % 4]  # of one sign, as a reduction may never see them by chance
+        yield _given({}, Random(seed + 1), draw if sign == 0 or usual else _signed(draw, sign))
+
+
+def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
+    """The same odd value for all that has a type and bounds."""
+
+    def choose(wanted: Wanted) -> Any:
+        odd = odd_values(wanted, constants)
+        return odd[number % len(odd)]
+
+    return choose
+
+
+def _signed(draw: Draw, sign: int) -> Draw:
+    """`draw` without its numbers of the other sign, where the bounds allow it."""
+
+    def drawn(wanted: Wanted, random: Random) -> Any:
+        value = draw(wanted, random)
+        if wanted.dtype is dtypes.bool or not value * sign < 0:
+            return value
+        return -value if dtypes.is_float(wanted.dtype) or wanted.low <= -value <= wanted.high else value
+
+    return drawn
+
+
+def _by_node(inputs: Sequence[Wanted]) -> list[list[Wanted]]:
+    """The lanes of one node together."""
+    groups: dict[Any, list[Wanted]] = {}
+    for one in inputs:
+        groups.setdefault((one.node, one.place), []).append(one)
+    return list(groups.values())
+
+
+def _combined(
+    groups: Sequence[Sequence[Wanted]], odd: Sequence[Sequence[Any]], wide: int, draw: Draw
+) -> Iterator[Choose]:
+    """Every combination of odd values, in the lanes of those that have most a different one each."""
+    rows = [number for number, lanes in enumerate(groups) if len(lanes) == wide]
+    single = [number for number, lanes in enumerate(groups) if len(lanes) < wide]
+    for alone in product(*[odd[number] for number in single]):
+        known = {lane: value for number, value in zip(single, alone) for lane in groups[number]}
+        together = product(*[odd[number] for number in rows])
+        while some := list(islice(together, wide)):
+            for lane in range(wide):
+                for number, value in zip(rows, some[lane % len(some)]):
+                    known[groups[number][lane]] = value
+            yield _given(dict(known), Random(0), draw)
+
+
+def _each_once(
+    groups: Sequence[Sequence[Wanted]], odd: Sequence[Sequence[Any]], most: int, draw: Draw
+) -> Iterator[Choose]:
+    """Each odd value of each node in some lane, in company of any others."""
+    told = 0
+    for first in range(max(map(len, odd))):
+        for number, lanes in enumerate(groups):
+            start = first * len(lanes)
+            if start >= len(odd[number]) or told >= most:
+                continue
+            told += 1
+            values = odd[number][start : start + len(lanes)]
+            yield _given(dict(zip(lanes, values)), Random(told), draw)
+
+
+def _any_of(constants: tuple[Any, ...]) -> Draw:
+    return lambda wanted, random: any_value(wanted, random, constants)
+
+
+def _given(known: Mapping[Wanted, Any], random: Random, draw: Draw) -> Choose:
+    return lambda wanted: known[wanted] if wanted in known else draw(wanted, random)
+
+
+__all__ = [
+    "Choose",
+    "any_value",
+    "choices",
+    "constants_of",
+    "odd_floats",
+    "odd_ints",
+    "odd_values",
+    "simpler_values",
+    "usual_value",
+]

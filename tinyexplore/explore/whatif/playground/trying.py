@@ -1,0 +1,228 @@
+"""Kernels through another pipeline: which firings there were, each checked; what changed; how long it takes then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from tinyexplore.codegen import PASSES, Pass, lower
+from tinyexplore.explore.analysis.why.matching import node_text
+from tinyexplore.explore.recording.expression import Printer
+from tinyexplore.explore.recording.tables import UopDigests
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import KernelVariant, RuleFiring
+from tinyexplore.explore.whatif.bench import Bench
+from tinyexplore.explore.whatif.measure import Lost, Untimed, measured, measured_us
+from tinyexplore.explore.whatif.playground.checking import tolerance_of
+from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalent
+from tinyexplore.explore.whatif.playground.written import tolerance_of_rule
+from tinyexplore.explore.whatif.variant import variant_of
+from tinyexplore.kernel import Kernel
+from tinyexplore.renderer import RenderError
+from tinyexplore.trace import Rebuilt, Recorder, Rewrote, StageBegan, StageEnded, recording
+from tinyexplore.uop import RewriteError, Rule, UOp
+
+MOST_FIRINGS = 400  # of one rule that a branch keeps; further ones are counted
+MOST_CHECKED = 60  # different ones
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """One firing, of live UOps: `step` (from 1) of pass `stage`."""
+
+    stage: str
+    step: int
+    rule: Rule
+    before: UOp
+    after: UOp
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A kernel through a pipeline. `program`: None where a pass failed, for the reason `error`."""
+
+    program: tuple[UOp, ...] | None
+    fired: tuple[Fired, ...]
+    error: str = ""
+
+
+def lowered_by(bench: Bench, number: int, passes: Sequence[Pass]) -> Lowered:
+    """The captured kernel through `passes`."""
+    recorder = Recorder()
+    program, error = None, ""
+    with recording(None):
+        kernel = bench.under_settings(lambda: bench.captured(number))
+    try:
+        with recording(recorder):
+            program = bench.under_settings(lambda: lower(kernel, passes))
+    except Exception as failed:
+        error = _pass_failure(failed, recorder)
+    return Lowered(program, tuple(_fired(recorder)), error)
+
+
+def _pass_failure(failed: Exception, recorder: Recorder) -> str:
+    """Which pass failed. Where a rule's own function raised, or rules fired without an end, also the error."""
+    stages: list[str] = []
+    failing = ""
+    for event in recorder.events:
+        match event:
+            case StageBegan(name, _, _):
+                stages.append(name)
+            case StageEnded(_, result, _):
+                name = stages.pop()
+                failing = name if result is None else ""
+    failing = stages[-1] if stages else failing
+    says = f'pass "{failing}" fails on it' if failing else "a pass fails on it"
+    notes = "; ".join(getattr(failed, "__notes__", ()))
+    if notes:
+        return f"{says}: {first_line(failed)} ({notes})"
+    return f"{says}: {first_line(failed)}" if isinstance(failed, RewriteError) else says
+
+
+def _fired(recorder: Recorder) -> Iterable[Fired]:
+    open_stages: list[list[int | str]] = []
+    for event in recorder.events:
+        match event:
+            case StageBegan(name, _, _):
+                open_stages.append([name, 0])
+            case StageEnded():
+                open_stages.pop()
+            case Rewrote() | Rebuilt() if open_stages:
+                stage = open_stages[-1]
+                stage[1] = int(stage[1]) + 1
+                if isinstance(event, Rewrote):
+                    yield Fired(str(stage[0]), int(stage[1]), event.rule, event.before, event.after)
+
+
+MOST_WORDS = 160  # characters of an error message
+
+
+class Checks:
+    """Firings checked, equal ones once."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, UOp, UOp], Verdict] = {}
+        self.digests = UopDigests()
+
+    def verdict(self, rule: Rule, stage: str, before: UOp, after: UOp) -> Verdict:
+        """Whether a firing keeps what is computed."""
+        key = rule.name, before, after
+        if key not in self.known:
+            if len(self.known) >= MOST_CHECKED:
+                return Verdict("not checked", reason=f"{MOST_CHECKED} different firings were checked before it")
+            own = tolerance_of_rule(rule)
+            within = tolerance_of(rule.name, stage, before) if own is None else own
+            self.known[key] = equivalent(before, after, tolerance=within)
+        return self.known[key]
+
+    def row(self, kernel: int, fired: Fired) -> RuleFiring:
+        """A firing as data."""
+        verdict = self.verdict(fired.rule, fired.stage, fired.before, fired.after)
+        found, printer = verdict.counterexample, Printer()
+        return RuleFiring(
+            kernel=kernel,
+            stage=fired.stage,
+            step=fired.step,
+            rule=fired.rule.name,
+            before=node_text(fired.before, printer),
+            after=node_text(fired.after, printer),
+            node=self.digests.of(fired.before),
+            verdict=verdict.status,
+            says=str(verdict),
+            inputs=() if found is None else found.inputs,
+            was="" if found is None else found.before,
+            has_become="" if found is None else found.after,
+        )
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One kernel through another pipeline: its variant where it changed, its firings, and why it did not compile."""
+
+    number: int
+    variant: KernelVariant | None
+    firings: tuple[RuleFiring, ...]
+    failure: str = ""
+
+
+def try_kernel(
+    bench: Bench, number: int, passes: Sequence[Pass], is_asked: Callable[[Fired], bool], checks: Checks
+) -> Tried:
+    """The captured kernel through `passes`. is_asked: the firings that are told."""
+    found = lowered_by(bench, number, passes)
+    firings = tuple([checks.row(number, one) for one in found.fired if is_asked(one)][:MOST_FIRINGS])
+    if found.program is None:
+        return Tried(number, None, firings, found.error)
+    if found.program == lowered_by(bench, number, PASSES).program:
+        return Tried(number, None, firings)
+    try:
+        return Tried(number, _variant(bench, number, passes), firings)
+    except RenderError:
+        return Tried(number, None, firings, "no instruction of the target does what is left in it")
+    except Exception:
+        return Tried(number, None, firings, "the compiler rejects its code")
+
+
+def _variant(bench: Bench, number: int, passes: Sequence[Pass]) -> KernelVariant:
+    def captured() -> Kernel:
+        return bench.captured(number)
+
+    device = bench.subjects[number].device
+    trace, kernel, runner = bench.recorded(number, captured, passes)
+    program = runner.spec.uops
+    times, was, note = [], None, ""
+    with recording(None):
+        try:
+            if bench.measure is not measured:
+                raise Untimed("not timed: a page has no times of the machine")
+            times = bench.under_settings(lambda: measured_us(device, kernel, kernel, program))
+            was = round(median(bench.under_settings(lambda: measured_us(device, kernel, kernel))), 3)
+        except (Untimed, Lost) as error:
+            note = str(error)
+    names = bench.names.get(number, ())
+    made = bench.under_settings(lambda: variant_of(number, device, trace, kernel, runner, times, names))
+    return replace(made, offers=(), nest=(), was_us=was, note=note)
+
+
+def first_line(error: Exception) -> str:
+    """The kind and the first line of an error, at most MOST_WORDS characters."""
+    text = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].strip()}"
+    return text if len(text) <= MOST_WORDS else text[: MOST_WORDS - 1].rstrip() + "…"
+
+
+def told(outcomes: Sequence[Tried], change: str, kernels: int) -> str:
+    """What came of `change` ("without widen", or the name of a rule), in one line."""
+    firings = [one for tried in outcomes for one in tried.firings]
+    wrong = [one for one in firings if one.verdict == "differs"]
+    unchecked = [one for one in firings if one.verdict == "not checked"]
+    changed = [tried.variant for tried in outcomes if tried.variant is not None]
+    failures = _failures(outcomes)
+    if failures and not firings and not changed:
+        return f"{change[:1].upper()}{change[1:]}, {'; '.join(failures)}."
+    parts = [f"{change}: {count_text(len(firings), 'firing')}"]
+    if wrong:
+        first = wrong[0]
+        parts.append(
+            f"{len(wrong)} wrong, the first in kernel {first.kernel}, {first.stage}, step {first.step}: {first.says}"
+        )
+    if unchecked:
+        parts.append(f"{len(unchecked)} not checked")
+    parts.append(f"{len(changed)} of {count_text(kernels, 'kernel')} changed")
+    parts += [f"kernel {one.kernel}: {one.note}" for one in changed if one.note]
+    return "; ".join([*parts, *failures])
+
+
+def _failures(outcomes: Sequence[Tried]) -> list[str]:
+    """The kernels that did not compile, those that failed alike together."""
+    alike: dict[str, list[str]] = {}
+    for tried in outcomes:
+        if tried.failure:
+            alike.setdefault(tried.failure, []).append(str(tried.number))
+    return [
+        f"{'kernel' if len(numbers) == 1 else 'kernels'} {', '.join(numbers)} cannot be compiled: {failure}"
+        for failure, numbers in alike.items()
+    ]
+
+
+__all__ = ["Checks", "Fired", "Lowered", "Tried", "lowered_by", "told", "try_kernel"]

@@ -1,0 +1,200 @@
+"""Common subexpression elimination: LazyBuffers with the same value are computed once.
+
+A rewrite of the tensor graph before fusion, in one pass from the sources to the outputs. Two nodes have the same value
+if they are the same operation, with the same arguments, on the same values. Two views have the same value if they show
+the same elements of the same value in the same places. Each merge is recorded as a decision.
+
+A WRITE keeps a value of its own, and so does the node that it stores into, and memory that a constant fills: that is
+how state begins. Views of memory or of constants compute nothing, so they are compared and not merged. Random numbers
+need no rule: each draw reads a buffer of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.lazy.known import constant_in
+from tinyexplore.lazy.lazybuffer import moved_like
+from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
+from tinyexplore.schedule.writes import Writes, graph_order, is_leaf
+from tinyexplore.shape import ShapeTracker
+from tinyexplore.trace import Decided, active_recorder, derived, recording
+from tinyexplore.uop import Group, Ops, UOp
+
+Key = tuple[Any, ...]
+Nodes = Mapping[LazyBuffer, LazyBuffer]
+
+
+def merge_equal(
+    outputs: Sequence[LazyBuffer],
+    writes: Writes,
+    cut: Collection[LazyBuffer] = (),
+    recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
+) -> Rewritten:
+    """The graph behind `outputs` with one node for each value that is computed.
+
+    Requested nodes with the same value get a buffer each: one is computed, the others are copies of it.
+    cut: nodes that the user stores. recorded_as: the node that the user wrote, for each node of this graph.
+    """
+    order = graph_order(outputs)
+    values = ValueNumbers(order, outputs, cut)
+    merged = values.merged
+    if not merged:
+        return Rewritten(outputs, writes)
+    requested = dict.fromkeys(outputs)
+    members: dict[LazyBuffer, list[LazyBuffer]] = {}
+    for node, first in merged.items():
+        members.setdefault(first, [first]).append(node)
+    made: dict[LazyBuffer, LazyBuffer] = {}
+    original: dict[LazyBuffer, LazyBuffer] = {}
+    copies: dict[LazyBuffer, LazyBuffer] = {}
+    for node in order:
+        if node in merged:
+            made[node] = made[merged[node]]
+            continue
+        src = node.src if node.buffer is not None else tuple([made[source] for source in node.src])
+        made[node] = new = node if src == node.src else node.over(src)
+        equal = members.get(node, [node])
+        wanted = [one for one in equal if one in requested]
+        original[new] = wanted[0] if wanted else min(equal, key=lambda one: one.number)
+        for one in wanted[1:]:
+            copies[one] = copy = _copy_of(new)
+            original[copy] = one
+    instead = {**made, **copies}
+    rewritten = [instead[node] for node in outputs]
+    computed_with = _computed_with(values.number, made, original, set(graph_order(rewritten)))
+    _record(computed_with, merged, recorded_as)
+    return Rewritten(rewritten, rewritten_writes(writes, made), original, instead, computed_with)
+
+
+class ValueNumbers:
+    """merged: for each node that is not computed by itself, the first node of `order` with the same value.
+
+    outputs: the requested nodes. A view among them is not merged.
+    cut: nodes that the user stores. A view among them has a value of its own.
+    """
+
+    def __init__(
+        self, order: Sequence[LazyBuffer], outputs: Sequence[LazyBuffer], cut: Collection[LazyBuffer] = ()
+    ) -> None:
+        self.merged: dict[LazyBuffer, LazyBuffer] = {}
+        self.requested = set(outputs)
+        self.targets = {node.src[0] for node in order if node.op is Ops.WRITE and node.buffer is None}
+        self.opaque = self.targets.union(cut)
+        self.number: dict[LazyBuffer, LazyBuffer] = {}  # for each node, the first one with its value
+        self.known: dict[Key, LazyBuffer] = {}  # the first node of each value
+        self.views: dict[LazyBuffer, tuple[LazyBuffer, ShapeTracker]] = {}  # for the first of each view: of what, where
+        self.shared: dict[LazyBuffer, LazyBuffer] = {}  # the view that stands for those of its value
+        for node in order:
+            if node.buffer is None and node.op in Group.MOVEMENT:
+                self.see_view(node)
+                continue
+            self.number[node] = first = self.known.setdefault(self.key(node), node)
+            if first is not node and not is_leaf(node):
+                self.merged[node] = first
+
+    def key(self, node: LazyBuffer) -> Key:
+        """Equal for nodes with the same value. A realized node has the value of its memory."""
+        if node.buffer is not None:
+            return node.buffer, node.dtype, node.shape, node.device
+        if node.op is Ops.WRITE or node in self.targets or _is_filled(node):
+            return (node,)
+        if not node.src:
+            return node.op, node.dtype, _exact(node.arg), node.shape, node.device
+        src = [self.number[source] for source in node.src]
+        if node.op in Group.COMMUTATIVE:
+            src.sort(key=id)
+        return (node.op, node.dtype, node.arg, node.device, *src)
+
+    def see_view(self, node: LazyBuffer) -> None:
+        """Numbers a movement: by its source and argument if these are symbolic, else by the elements that it shows."""
+        source = self.number[node.src[0]]
+        base, tracker = self.views.get(source) or (source, None)
+        if node in self.opaque:
+            self.number[node] = node
+            return
+        if _is_symbolic(source) or _is_symbolic(node):
+            first = self.known.setdefault((node.op, node.arg, source), node)
+        else:
+            tracker = moved_like(tracker or ShapeTracker.from_shape(source.shape), node)
+            if tracker.contiguous and tracker.shape == base.shape:
+                self.number[node] = base
+                return
+            first = self.known.setdefault((base, tracker), node)
+            self.views[first] = base, tracker
+        self.number[node] = first
+        if node in self.requested or (is_leaf(base) and node.op is not Ops.PAD):
+            return
+        shared = self.shared.setdefault(first, node)
+        if shared is not node:
+            self.merged[node] = shared
+
+
+def _is_filled(node: LazyBuffer) -> bool:
+    return node.op is Ops.CONTIGUOUS and constant_in(node.src[0]) is not None
+
+
+def _exact(value: Any) -> Any:
+    """A constant's argument, different for 0.0 and -0.0, equal for NaNs."""
+    return str(value) if type(value) is float and (value == 0 or value != value) else value
+
+
+def _is_symbolic(node: LazyBuffer) -> bool:
+    """Whether the shape of `node`, or the place of a view, depends on a Variable."""
+    return UOp in map(type, node.shape) or (node.op in Group.MOVEMENT and node.buffer is None and _has_uop(node.arg))
+
+
+def _has_uop(arg: Any) -> bool:
+    return any([_has_uop(part) for part in arg]) if type(arg) is tuple else type(arg) is UOp
+
+
+def _copy_of(node: LazyBuffer) -> LazyBuffer:
+    with recording(None):
+        return LazyBuffer(Ops.CONTIGUOUS, node.dtype, node.shape, (node,), None, node.device)
+
+
+def _computed_with(
+    first_of: dict[LazyBuffer, LazyBuffer], made: Nodes, original: Nodes, reachable: Collection[LazyBuffer]
+) -> dict[LazyBuffer, list[LazyBuffer]]:
+    """For nodes that are computed, the other nodes that the user wrote and that are computed with them.
+
+    These are the nodes of the same value, and views without an equal that only merged nodes read.
+    first_of: for each node, sources first, the first one with its value.
+    """
+    kept: dict[LazyBuffer, LazyBuffer] = {}
+    reader_of: dict[LazyBuffer, LazyBuffer] = {}
+    found: dict[LazyBuffer, list[LazyBuffer]] = {}
+    for node in reversed(first_of):
+        if is_leaf(node):
+            continue
+        reader_of.update(dict.fromkeys(node.src, node))
+        new = made[node] if made[node] in reachable else made[first_of[node]]
+        is_computed = new in reachable and not is_leaf(new)
+        kept[node] = original[new] if is_computed else kept[reader_of[node]]
+        if kept[node] is not node:
+            found.setdefault(kept[node], []).append(node)
+    return found
+
+
+def _record(
+    computed_with: Mapping[LazyBuffer, Sequence[LazyBuffer]],
+    merged: Nodes,
+    recorded_as: Callable[[LazyBuffer], LazyBuffer],
+) -> None:
+    """Records each merge as a decision, and a link from the merged node to the one that is computed."""
+    recorder = active_recorder()
+    if recorder is None:
+        return
+    for kept, nodes in computed_with.items():
+        for node in nodes:
+            reason = f"the same {node.op.name} of the same values is computed once"
+            if node.op is not kept.op:
+                is_merged = node in merged or kept in merged
+                reason = "it shows the same elements as another view" if is_merged else "only merged nodes read it"
+            recorder.record(Decided(recorded_as(node), "merge", reason, equal_to=recorded_as(kept)))
+            recorder.record(derived((recorded_as(node), recorded_as(kept), "merge")))
+
+
+__all__ = ["ValueNumbers", "merge_equal"]

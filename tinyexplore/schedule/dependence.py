@@ -1,0 +1,238 @@
+"""Dependence: along which parts of its axes the value of a LazyBuffer changes.
+
+An axis is a row of *digits*, outermost first: sizes whose product is the size of the axis, as the digits of a number
+make its value. Of a matrix with four rows, repeated three times along axis 0, axis 0 has the digits 3, along which
+nothing changes, and 4, along which the value does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from math import gcd
+from operator import itemgetter
+
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.uop import Group, Ops
+from tinyexplore.uop.symbolic import greatest, product, simplified, sint
+from tinyexplore.util import toposort
+
+Digit = tuple[sint, bool]  # its size, not 1; whether the value depends on it
+Digits = tuple[Digit, ...]  # of one axis; none where its size is 1
+Layout = tuple[Digits, ...]  # of each axis
+
+
+class Dependence:
+    """The layouts of LazyBuffers: each is worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[LazyBuffer, Layout] = {}
+
+    def of(self, node: LazyBuffer) -> Layout:
+        found = self._known.get(node)
+        if found is None:
+            for inner in toposort([node], self._unknown_sources):
+                self._known[inner] = _layout(inner, [self._known[source] for source in _sources(inner)])
+            found = self._known[node]
+        return found
+
+    def _unknown_sources(self, node: LazyBuffer) -> list[LazyBuffer]:
+        return [source for source in _sources(node) if source not in self._known]
+
+
+def _sources(node: LazyBuffer) -> tuple[LazyBuffer, ...]:
+    """What the layout of `node` depends on."""
+    is_followed = node.op in Group.ALU or node.op in Group.MOVEMENT or node.op in (Ops.REDUCE_AXIS, Ops.CONTIGUOUS)
+    return node.src if is_followed and node.buffer is None and node.size else ()
+
+
+def _layout(node: LazyBuffer, sources: Sequence[Layout]) -> Layout:
+    if not sources:
+        return uniform(node.shape, node.op is not Ops.CONST or node.buffer is not None)
+    (source, *others) = sources
+    match node.op:
+        case Ops.REDUCE_AXIS:
+            return tuple([() if axis in node.arg[1] else digits for axis, digits in enumerate(source)])
+        case Ops.RESHAPE:
+            return _reshaped(source, node.src[0].shape, node.shape)
+        case Ops.EXPAND:
+            before = node.src[0].shape
+            return tuple(
+                [digits if have == size else ((size, False),) for digits, have, size in zip(source, before, node.shape)]
+            )
+        case Ops.PERMUTE:
+            return tuple([source[axis] for axis in node.arg])
+        case Ops.FLIP:
+            return source
+        case Ops.SHRINK | Ops.PAD:
+            return tuple([_moved(node, axis, source[axis]) for axis in range(len(source))])
+        case Ops.WINDOW:
+            axis, *_ = node.arg
+            varies = depends(source[axis])
+            places, taps = uniform((node.shape[axis], node.shape[-1]), varies)
+            return (*source[:axis], places, *source[axis + 1 :], taps)
+        case Ops.DIAGONAL:
+            first, second = node.arg
+            (walked,) = uniform((node.shape[first],), depends(source[first]) or depends(source[second]))
+            return (*source[:first], walked, *source[first + 1 : second], *source[second + 1 :])
+    if not others:
+        return source
+    return tuple([_together(size, digits) for size, digits in zip(node.shape, zip(*sources))])
+
+
+def uniform(shape: Sequence[sint], varies: bool) -> Layout:
+    """Axes of one digit each."""
+    return tuple([() if size == 1 else ((size, varies),) for size in shape])
+
+
+def depends(digits: Digits) -> bool:
+    """Whether a value changes along an axis."""
+    return any([varies for _, varies in digits])
+
+
+def merged(digits: Iterable[Digit]) -> Digits:
+    """The digits of an axis, as few as there can be."""
+    groups = groupby([digit for digit in digits if digit[0] != 1], itemgetter(1))
+    return tuple([(product([size for size, _ in group]), varies) for varies, group in groups])
+
+
+def refined(digits: Sequence[Digits]) -> tuple[sint, ...] | None:
+    """Sizes of digits, outermost first, of which each digit of several descriptions of one axis is made; None: there
+    are none."""
+    sizes = {tuple([size for size, _ in one]) for one in digits}
+    if len(sizes) == 1:
+        return sizes.pop()
+    bounds: set[int] = set()
+    for one in sizes:
+        bound = 1
+        for size in reversed(one):
+            if not isinstance(size, int):
+                return None
+            bound *= size
+            bounds.add(bound)
+    steps = [1, *sorted(bounds)]
+    if any([outer % inner for inner, outer in zip(steps, steps[1:])]):
+        return None
+    return tuple([outer // inner for inner, outer in zip(steps, steps[1:])][::-1])
+
+
+def flags(digits: Digits, sizes: Sequence[sint]) -> list[bool]:
+    """Whether a value that has `digits` depends on each of the finer ones of `sizes`."""
+    found: list[bool] = []
+    left: sint = 1
+    rest: Iterator[Digit] = reversed(digits)
+    varies = False
+    for size in reversed(sizes):
+        if left == 1:
+            left, varies = next(rest)
+        found.append(varies)
+        left = 1 if left == size else left // size
+    return found[::-1]
+
+
+def _together(size: sint, digits: Sequence[Digits]) -> Digits:
+    """The digits of an axis along which some of several values change."""
+    sizes = refined(digits)
+    if sizes is None:
+        return ((size, any(map(depends, digits))),)
+    columns = zip(*[flags(one, sizes) for one in digits])
+    return merged(zip(sizes, map(any, columns)))
+
+
+def _moved(node: LazyBuffer, axis: int, digits: Digits) -> Digits:
+    """The digits of an axis after a SHRINK or PAD, which changes the size of the outermost digit where it moves whole
+    steps of that."""
+    before, after = node.src[0].shape[axis], node.shape[axis]
+    first, second = node.arg[axis]
+    is_pad = node.op is Ops.PAD
+    if after == 1:
+        return ()
+    if (first, second) == ((0, 0) if is_pad else (0, before)):
+        return digits
+    varies = depends(digits)
+    if not varies and not is_pad:
+        return ((after, False),)
+    inner: sint = product([size for size, _ in digits[1:]])
+    if not all([isinstance(size, int) for size in (before, inner, first, second, after)]):
+        return ((after, True),)
+    if not varies:
+        alike = gcd(before, first, second)
+        return merged(((after // alike, True), (alike, False)))
+    if first % inner or second % inner:
+        return ((after, True),)
+    return merged(((after // inner, is_pad or digits[0][1]), *digits[1:]))
+
+
+def aligned_groups(before: Sequence[sint], after: Sequence[sint]) -> Iterator[tuple[range, range]]:
+    """The runs of axes of two shapes of one memory that hold the same elements."""
+    a = b = 0
+    while a < len(before) or b < len(after):
+        first_a, first_b = a, b
+        left: sint = 1
+        right: sint = 1
+        if a < len(before):
+            left, a = before[a], a + 1
+        if b < len(after):
+            right, b = after[b], b + 1
+        while left != right and (a < len(before) or b < len(after)):
+            if b == len(after) or (a < len(before) and greatest(left) < greatest(right)):
+                left, a = simplified(left * before[a]), a + 1
+            else:
+                right, b = simplified(right * after[b]), b + 1
+        yield range(first_a, a), range(first_b, b)
+
+
+def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit]] | None:
+    """`digits`, outermost first, as those of axes of `sizes`; digits are cut where an axis ends. None: inside one."""
+    found: list[list[Digit]] = []
+    rest = list(reversed(digits))
+    for size in reversed(sizes):
+        axis: list[Digit] = []
+        left: sint = size
+        while left != 1:
+            if not rest:
+                return None
+            have, varies = rest.pop(0)
+            if have == left:
+                axis.append((have, varies))
+                break
+            if not isinstance(have, int) or not isinstance(left, int):
+                return None
+            if left % have == 0:
+                axis.append((have, varies))
+                left //= have
+            elif have % left == 0:
+                axis.append((left, varies))
+                rest.insert(0, (have // left, varies))
+                break
+            else:
+                return None
+        found.append(axis[::-1])
+    return None if rest else found[::-1]
+
+
+def _reshaped(source: Layout, before: Sequence[sint], after: Sequence[sint]) -> Layout:
+    found: list[Digits] = []
+    for axes, into in aligned_groups(before, after):
+        digits = [digit for axis in axes for digit in source[axis]]
+        sizes = [after[axis] for axis in into]
+        groups = regrouped(merged(digits), sizes)
+        if groups is None:
+            found += uniform(sizes, any([varies for _, varies in digits]))
+        else:
+            found += map(merged, groups)
+    return tuple(found)
+
+
+__all__ = [
+    "Dependence",
+    "Digit",
+    "Digits",
+    "Layout",
+    "aligned_groups",
+    "depends",
+    "flags",
+    "refined",
+    "regrouped",
+    "uniform",
+]

@@ -1,0 +1,342 @@
+"""Hoisting: loop-invariant code motion for reductions. A value that no step of a loop changes is computed outside it.
+
+A rewrite of the tensor graph before fusion. It asks of each reduction on which axes its operand depends
+(`dependence.py`):
+
+- A reduction whose operand does not depend on an axis of the result is computed once along that axis, then expanded.
+- A sum over an axis on which the operand does not depend is a multiplication by its size. An extreme is the operand.
+- A join of equal parts (`joins.py`) is a repetition of one of them.
+- A factor that does not depend on a summed axis is multiplied with the sum of the other factors, where this takes half
+  as many steps or fewer. The sum over j of g[k]·w[i,j], for all k and i, is g[k] times the sum over j of w[i,j].
+
+A sum of equal values and a factor that is taken out round differently: integers are equal, floats are equal up to
+rounding unless a value or a partial sum is infinite or NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from math import prod
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule.dependence import (
+    Dependence,
+    Digit,
+    Layout,
+    aligned_groups,
+    depends,
+    flags,
+    refined,
+    regrouped,
+)
+from tinyexplore.schedule.joins import Join
+from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
+from tinyexplore.schedule.writes import Writes, graph_order
+from tinyexplore.trace import Decided, Recorded, active_recorder, derived, recording
+from tinyexplore.uop import Group, Ops
+from tinyexplore.uop.semantics import wrap
+from tinyexplore.uop.symbolic import greatest, product, sint
+from tinyexplore.util import toposort
+
+FEWEST_STEPS = 1 << 10  # that are spared: less costs less than another kernel
+MOST_FACTORS = 8
+MOST_DEEP = 100  # operations that are computed for other axes; below them, their results are cut to size
+
+_INNER = {Ops.ADD: Ops.MUL, Ops.MAX: Ops.ADD, Ops.MIN: Ops.ADD}  # what the reduction distributes over
+
+Nodes = Collection[LazyBuffer]
+Step = tuple[tuple[int, ...], frozenset[int], frozenset[int]]  # terms, the digits that they have, those summed
+
+
+def hoist_invariants(
+    outputs: Sequence[LazyBuffer],
+    writes: Writes,
+    stops: Nodes = frozenset(),
+    recorded_as: Callable[[LazyBuffer], LazyBuffer] = lambda node: node,
+) -> Rewritten:
+    """The graph behind `outputs` with no reduction repeated along an axis on which it does not depend.
+
+    stops: nodes that get memory, and are read from there. recorded_as: the node that the user wrote, for each node of
+    this graph.
+    """
+    order = graph_order(outputs)
+    if not any([node.op is Ops.REDUCE_AXIS and node.buffer is None for node in order]):
+        return Rewritten(outputs, writes)
+    dependence = Dependence()
+    kept = {*outputs, *writes.first, *stops}
+    made: dict[LazyBuffer, LazyBuffer] = {}
+    original: dict[LazyBuffer, LazyBuffer] = {}
+    in_memory: set[LazyBuffer] = set()
+    for node in order:
+        made[node] = node
+        if node.buffer is not None or not node.src:
+            continue
+        src = tuple([made[source] for source in node.src])
+        found = None
+        if node.op is Ops.REDUCE_AXIS and node.size:
+            with recording(None):
+                found = _Reduction(node, src[0], dependence, in_memory).hoisted()
+        elif node.op is Ops.ADD and node.size:
+            with recording(None):
+                found = _repeated(node if src == node.src else node.over(src), in_memory)
+        if found is not None:
+            made[node], reason = found
+            _record(recorded_as(node), made[node], src, reason)
+        elif src != node.src:
+            made[node] = node.over(src)
+        if made[node] is not node:
+            original[made[node]] = node
+        if node in kept:
+            in_memory.add(made[node])
+    if not original:
+        return Rewritten(outputs, writes)
+    return Rewritten([made[node] for node in outputs], rewritten_writes(writes, made), original, made)
+
+
+def _repeated(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer, str] | None:
+    """A join of parts of which some are equal, as a repetition, and why; None: `node` is none."""
+    join = Join.of(node, in_memory)
+    value = None if join is None else join.repeated()
+    if join is None or value is None:
+        return None
+    return value, f"equal ones among the {len(join.parts)} parts are repeated, not joined"
+
+
+def _record(node: LazyBuffer, made: LazyBuffer, sources: Sequence[LazyBuffer], reason: str) -> None:
+    """Records the decision, and where the nodes come from that it makes."""
+    recorder = active_recorder()
+    if recorder is None:
+        return
+    before = set(graph_order(sources))
+    recorder.record(Decided(node, "hoist", reason))
+    for new in toposort([made], lambda one: [src for src in one.src if src not in before]):
+        if new not in before and new is not made:
+            recorder.record(Recorded(new, new.src, None, getattr(node, "calls", ())))
+            recorder.record(derived((node, new, "hoist")))
+
+
+class _Reduction:
+    """A reduction over `source`, its axes cut into digits: for each its size, and whether it is reduced."""
+
+    def __init__(self, node: LazyBuffer, source: LazyBuffer, dependence: Dependence, in_memory: Nodes) -> None:
+        self.node = node
+        self.source = source
+        self.in_memory = in_memory
+        self.op, self.axes = node.arg
+        self.factors = self._factors(source)
+        layouts = [dependence.of(factor) for factor, _ in self.factors]
+        self.cut: list[tuple[sint, ...]] = []
+        self.sizes: list[sint] = []
+        self.reduced: set[int] = set()
+        depending: list[list[bool]] = [[] for _ in layouts]
+        for axis, digits in enumerate(zip(*layouts)):
+            sizes = refined(digits)
+            if sizes is None:
+                sizes = (source.shape[axis],)
+                for one, list_of in zip(digits, depending):
+                    list_of.append(depends(one))
+            else:
+                for one, list_of in zip(digits, depending):
+                    list_of += flags(one, sizes)
+            if axis in self.axes:
+                self.reduced.update(range(len(self.sizes), len(self.sizes) + len(sizes)))
+            self.cut.append(sizes)
+            self.sizes += sizes
+        self.depending = [frozenset([place for place, varies in enumerate(one) if varies]) for one in depending]
+
+    def _factors(self, source: LazyBuffer) -> list[tuple[LazyBuffer, bool]]:
+        """What `source` is a product (for an extreme of floats: a sum) of, and whether it is divided by."""
+        inner = _INNER.get(self.op)
+        if inner is Ops.ADD and not dtypes.is_float(source.dtype):
+            inner = None  # a sum of ints may wrap: it has no order
+        found: list[tuple[LazyBuffer, bool]] = []
+        waiting = [(source, False)]
+        while waiting:
+            node, is_divisor = waiting.pop()
+            is_plain = node.buffer is None and node not in self.in_memory and not is_divisor
+            if is_plain and len(found) + len(waiting) < MOST_FACTORS:
+                if node.op is inner:
+                    waiting += [(node.src[1], False), (node.src[0], False)]
+                    continue
+                if node.op is Ops.FDIV and inner is Ops.MUL:
+                    waiting += [(node.src[1], True), (node.src[0], False)]
+                    continue
+            found.append((node, is_divisor))
+        return found
+
+    def steps(self, digits: Collection[int]) -> int:
+        return prod([greatest(self.sizes[digit]) for digit in digits])
+
+    def hoisted(self) -> tuple[LazyBuffer, str] | None:
+        """What computes the same in fewer steps, and why; None: nothing does."""
+        everything = frozenset(range(len(self.sizes)))
+        needed = frozenset().union(*self.depending)
+        if self.op is Ops.MUL:
+            needed |= self.reduced
+        before = self.steps(everything)
+        groups = self._in_groups(needed)
+        after = sum([self.steps(digits) for _, digits, _ in groups]) if groups else self.steps(needed)
+        if before - after < FEWEST_STEPS or 2 * after > before:
+            return None
+        value = self._by_groups(groups) if groups else self._as_a_whole(needed)
+        counted = self.reduced - needed
+        if counted and self.op is Ops.ADD and self.node.dtype is not dtypes.bool:
+            value = _times(value, product([self.sizes[digit] for digit in counted]))
+        full = tuple([1 if digit in self.reduced else size for digit, size in enumerate(self.sizes)])
+        return value.expand(full).reshape(self.node.shape), self._reason(needed, counted, bool(groups), before, after)
+
+    def _reason(self, needed: frozenset[int], counted: Collection[int], grouped: bool, before: int, after: int) -> str:
+        parts = []
+        repeats = self.steps(frozenset(range(len(self.sizes))) - needed - self.reduced)
+        if repeats > 1:
+            parts.append(f"computed once, not {repeats} times: what it reads does not change along those elements")
+        if counted:
+            word = "sum" if self.op is Ops.ADD else "extreme"
+            parts.append(f"the {word} of {self.steps(counted)} equal values is known from one of them")
+        if grouped:
+            parts.append("factors that do not change along a reduced axis are taken out of its loop")
+        return f"{'; '.join(parts)}: {after} steps instead of {before}"
+
+    def _in_groups(self, needed: frozenset[int]) -> list[Step]:
+        """In which order digits are reduced, each time (the terms that are multiplied, the digits that these have, of
+        those which are reduced). The terms: the factors, then the results. None: all at once."""
+        terms = dict(enumerate(self.depending))
+        groups: list[Step] = []
+        while True:
+            total = self.steps(frozenset().union(*terms.values()))
+            users: dict[tuple[int, ...], frozenset[int]] = {}
+            for digit in self.reduced & needed:
+                using = tuple([number for number, digits in terms.items() if digit in digits])
+                if using:
+                    users[using] = users.get(using, frozenset()) | {digit}
+            found = []
+            for using, digits in users.items():
+                inner = frozenset().union(*[terms[number] for number in using])
+                is_possible = not any([number < len(self.factors) and self.factors[number][1] for number in using])
+                if is_possible and len(using) < len(terms) and 2 * self.steps(inner) <= total:
+                    found.append((self.steps(inner), using, inner, digits))
+            if not found:
+                break
+            _, using, inner, digits = min(found, key=lambda one: one[:2])
+            groups.append((using, inner, digits))
+            terms[len(self.factors) + len(groups) - 1] = inner - digits
+            for number in using:
+                del terms[number]
+        if groups:
+            left = frozenset().union(*terms.values())
+            groups.append((tuple(terms), left, left & self.reduced))
+        return groups
+
+    def _as_a_whole(self, needed: frozenset[int]) -> LazyBuffer:
+        value = taken(self.source, self._layout(needed), self.in_memory)
+        return self._reduce(value, self.reduced & needed)
+
+    def _by_groups(self, groups: Sequence[Step]) -> LazyBuffer:
+        """Step by step: a group of terms is multiplied and summed, and the result is a term of the next."""
+        terms = [
+            (taken(factor, self._layout(digits), self.in_memory), is_divisor)
+            for (factor, is_divisor), digits in zip(self.factors, self.depending)
+        ]
+        for using, digits, summed in groups:
+            shape = tuple([size if digit in digits else 1 for digit, size in enumerate(self.sizes)])
+            used = sorted([terms[number] for number in using], key=lambda term: term[1])
+            (value, _), *others = [(value.expand(shape), is_divisor) for value, is_divisor in used]
+            for other, is_divisor in others:
+                value = _alu(Ops.FDIV if is_divisor else _INNER[self.op], value, other)
+            terms.append((self._reduce(value, summed), False))
+        return terms[-1][0]
+
+    def _reduce(self, value: LazyBuffer, digits: Collection[int]) -> LazyBuffer:
+        return value.reduce(self.op, tuple(digits)) if digits else value
+
+    def _layout(self, digits: Collection[int]) -> Layout:
+        """Where to take a value: along `digits` all of it, along the others its first element."""
+        found: list[tuple[Digit, ...]] = []
+        first = 0
+        for sizes in self.cut:
+            found.append(tuple([(size, first + place in digits) for place, size in enumerate(sizes)]))
+            first += len(sizes)
+        return tuple(found)
+
+
+def _alu(op: Ops, a: LazyBuffer, b: LazyBuffer) -> LazyBuffer:
+    return LazyBuffer(op, a.dtype, a.shape, (a, b), None, a.device)
+
+
+def _times(value: LazyBuffer, count: sint) -> LazyBuffer:
+    """`value` times `count`, computed in float32 where a narrower float may not hold the count."""
+    wide = dtypes.float32 if dtypes.is_float(value.dtype) and value.dtype.itemsize < 4 else value.dtype
+    number = dtypes.as_const(count, wide) if isinstance(count, int) and dtypes.is_float(wide) else count
+    if isinstance(number, int):
+        number = wrap(number, wide)
+    factor = LazyBuffer.const(number, wide, value.device, value.shape)
+    return value.cast(wide).alu(Ops.MUL, factor).cast(value.dtype)
+
+
+def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) -> LazyBuffer:
+    """`node` with one axis for each digit of `layout`: whole where the digit is flagged, else its first element.
+
+    `node` does not depend on the digits that are not flagged. Its operations are made anew over smaller sources, down
+    to nodes `in_memory`.
+    """
+    flat = _flat(layout)
+    if all([taken_whole for _, taken_whole in _digits(layout)]):
+        return node.reshape(flat)
+    if node.buffer is not None or node in in_memory or depth > MOST_DEEP:
+        return _first_elements(node, layout)
+    depth += 1
+    if node.op in Group.ALU:
+        src = tuple([taken(source, layout, in_memory, depth) for source in node.src])
+        return LazyBuffer(node.op, node.dtype, flat, src, node.arg, node.device)
+    if node.op is Ops.CONST:
+        return LazyBuffer(Ops.CONST, node.dtype, flat, (), node.arg, node.device)
+    if node.op is Ops.EXPAND:
+        (source,) = node.src
+        own = tuple([digits if have == size else () for digits, have, size in zip(layout, source.shape, node.shape)])
+        found = taken(source, own, in_memory, depth)
+        thin = [
+            size if whole and have == wanted else 1
+            for digits, have, wanted in zip(layout, source.shape, node.shape)
+            for size, whole in digits
+        ]
+        return found.reshape(tuple(thin)).expand(flat)
+    if node.op is Ops.PERMUTE:
+        place = {axis: number for number, axis in enumerate(node.arg)}
+        found = taken(node.src[0], tuple([layout[place[axis]] for axis in range(len(layout))]), in_memory, depth)
+        first = [0]
+        for axis in range(len(layout)):
+            first.append(first[-1] + len(layout[place[axis]]))
+        return found.permute([first[axis] + n for axis in node.arg for n in range(len(layout[place[axis]]))])
+    if node.op is Ops.RESHAPE:
+        own_layout = _before_reshape(layout, node.src[0].shape, node.shape)
+        if own_layout is not None:
+            return taken(node.src[0], own_layout, in_memory, depth).reshape(flat)
+    return _first_elements(node, layout)
+
+
+def _before_reshape(layout: Layout, before: Sequence[sint], after: Sequence[sint]) -> Layout | None:
+    """The digits of a reshape's source for those of its result; None: they are none of its axes."""
+    found: list[tuple[Digit, ...]] = []
+    for axes, into in aligned_groups(before, after):
+        groups = regrouped([digit for axis in into for digit in layout[axis]], [before[axis] for axis in axes])
+        if groups is None:
+            return None
+        found += map(tuple, groups)
+    return tuple(found)
+
+
+def _digits(layout: Layout) -> list[Digit]:
+    return [digit for digits in layout for digit in digits]
+
+
+def _flat(layout: Layout) -> tuple[sint, ...]:
+    return tuple([size if whole else 1 for size, whole in _digits(layout)])
+
+
+def _first_elements(node: LazyBuffer, layout: Layout) -> LazyBuffer:
+    apart = node.reshape(tuple([size for size, _ in _digits(layout)]))
+    return apart.shrink([(0, size if whole else 1) for size, whole in _digits(layout)])
+
+
+__all__ = ["hoist_invariants"]

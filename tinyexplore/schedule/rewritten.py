@@ -1,0 +1,73 @@
+"""Rewritten: a tensor graph that the scheduler made, with the node that the user wrote behind each of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.schedule.writes import Writes
+
+
+@dataclass(frozen=True, eq=False)
+class Rewritten:
+    """The result of a rewrite of a tensor graph. The user's nodes stay as they are.
+
+    outputs: the nodes of the new graph that get the memory of the requested nodes, in the same order.
+    writes: the decisions on WRITEs, about nodes of the new graph.
+    original: for nodes of the new graph, the node that the user wrote; a node that is missing stands for itself.
+    instead: for nodes that the user wrote, the node of the new graph that gets its memory.
+    equal: for a node that the user wrote and that is computed, the other nodes that the user wrote with its value.
+    """
+
+    outputs: Sequence[LazyBuffer]
+    writes: Writes
+    original: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
+    instead: Mapping[LazyBuffer, LazyBuffer] = field(default_factory=dict)
+    equal: Mapping[LazyBuffer, Sequence[LazyBuffer]] = field(default_factory=dict)
+
+    def original_of(self, node: LazyBuffer) -> LazyBuffer:
+        """The node that the user wrote; `node` itself where a rewrite introduced it."""
+        return self.original.get(node, node)
+
+    def made(self, node: LazyBuffer) -> LazyBuffer:
+        """The node of the new graph that gets the memory of `node`, which the user wrote."""
+        return self.instead.get(node, node)
+
+    def with_equal(self, nodes: Iterable[LazyBuffer]) -> tuple[LazyBuffer, ...]:
+        """`nodes`, which the user wrote, each followed by the nodes that are computed with it; each node once."""
+        if not self.equal:
+            return tuple(dict.fromkeys(nodes))
+        return tuple(dict.fromkeys([one for node in nodes for one in (node, *self.equal.get(node, ()))]))
+
+    def then(self, later: Rewritten) -> Rewritten:
+        """This rewrite and the `later` one, of this graph, as one."""
+        if not self.original:
+            return later
+        if not later.original:
+            return replace(self, outputs=later.outputs, writes=later.writes)
+        original = {**self.original, **{node: self.original_of(before) for node, before in later.original.items()}}
+        instead = {node: later.made(before) for node, before in self.instead.items()}
+        equal = dict(self.equal)
+        for kept, nodes in later.equal.items():
+            first = self.original_of(kept)
+            found = self.with_equal(map(self.original_of, [kept, *nodes]))
+            equal[first] = [node for node in found if node is not first]
+        return Rewritten(later.outputs, later.writes, original, instead, equal)
+
+
+def rewritten_writes(writes: Writes, made: Mapping[LazyBuffer, LazyBuffer]) -> Writes:
+    """`writes` about the nodes that `made` has for those of the graph before."""
+
+    def each(nodes: Iterable[LazyBuffer]) -> frozenset[LazyBuffer]:
+        return frozenset([made[node] for node in nodes])
+
+    return Writes(
+        each(writes.in_place),
+        {made[node]: why for node, why in writes.why.items()},
+        each(writes.first),
+        each(writes.apart),
+    )
+
+
+__all__ = ["Rewritten", "rewritten_writes"]

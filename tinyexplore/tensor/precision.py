@@ -1,0 +1,47 @@
+"""How precisely composed functions compute: narrow floats in float32 inside, the result rounded once, as in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
+
+from tinyexplore.dtype import DType, dtypes, least_upper_dtype, least_upper_float
+from tinyexplore.tensor.base import is_tensor
+
+if TYPE_CHECKING:
+    from tinyexplore.tensor.tensor import Tensor
+
+Parameters = ParamSpec("Parameters")
+
+NARROW = frozenset((dtypes.float16, dtypes.bfloat16, *dtypes.fp8s))
+
+
+def wide_float(dtype: DType) -> DType:
+    """The type to compute in for floats of `dtype`: float32 at least."""
+    return least_upper_dtype(dtype, dtypes.float32)
+
+
+def rounded_once(
+    method: Callable[Concatenate[Tensor, Parameters], Tensor],
+) -> Callable[Concatenate[Tensor, Parameters], Tensor]:
+    """Makes a method of tensors compute narrow floats in float32 and round the result to their type at the end.
+
+    The result has the type that this tensor and the tensors among the arguments promote to; ints become floats.
+    """
+
+    @wraps(method)
+    def _widened(self: Tensor, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Tensor:
+        dtype = self.lazydata.dtype
+        given: list[Any] = [one for one in (*args, *kwargs.values()) if is_tensor(one)]
+        if dtype is dtypes.float32 and not given:
+            return method(self, *args, **kwargs)
+        target = least_upper_float(least_upper_dtype(dtype, *[one.dtype for one in given]))
+        if target not in NARROW and dtype not in NARROW:
+            return method(self, *args, **kwargs)
+        return method(self.cast(wide_float(target)), *args, **kwargs).cast(target)
+
+    return cast("Callable[Concatenate[Tensor, Parameters], Tensor]", _widened)
+
+
+__all__ = ["NARROW", "rounded_once", "wide_float"]

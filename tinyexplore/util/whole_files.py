@@ -1,0 +1,45 @@
+"""Files that are written whole or not at all: an error or an interrupt leaves the earlier file as it was."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_whole(path: str | Path, data: bytes) -> Path:
+    """Writes `data` beside `path` and renames it into place. A link keeps its place; its target is replaced.
+
+    What is no regular file (a pipe, /dev/stdout) is written directly, and so is a file in a folder without permission
+    to add one. OSError names `path`, whatever failed.
+    """
+    path = Path(path)
+    try:
+        _write(Path(os.path.realpath(path)), data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+    return path
+
+
+def _write(path: Path, data: bytes) -> None:
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    temporary = str(path.with_name(f".new-{os.urandom(8).hex()}"))
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        with open(handle, "wb") as file:
+            file.write(data)
+        with suppress(OSError):  # a new file has no mode to keep
+            os.chmod(temporary, path.stat().st_mode & 0o7777)
+        os.replace(temporary, path)
+    except PermissionError:
+        path.write_bytes(data)
+    finally:
+        try:
+            os.unlink(temporary)  # no function of Python: an interrupt is heard at the beginning of one
+        except OSError:
+            pass
+
+
+__all__ = ["write_whole"]
