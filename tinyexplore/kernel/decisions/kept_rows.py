@@ -23,7 +23,7 @@ def tile_kept_rows(kernel: Kernel) -> Choices:
     rows = innermost_row_loop(kernel)
     if rows is None:
         return
-    products = [reduce for reduce in kernel.reduces if rows in reduce.ranges and shared_with(reduce, rows)]
+    products = [reduce for reduce in kernel.reduces if is_product(reduce, rows)]
     if not products or any(lanes_of(reduce) is None for reduce in products):
         return
     registers = kernel.target.vector_registers
@@ -45,8 +45,13 @@ def innermost_row_loop(kernel: Kernel) -> UOp | None:
     return max((axis for axis in loops if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: axis.arg.id, default=None)
 
 
-def shared_with(reduce: UOp, rows: UOp) -> bool:
-    """True where a reduction inside `rows` reads memory that is the same for all of them."""
+def is_product(reduce: UOp, rows: UOp) -> bool:
+    """Whether a reduction inside `rows` has several columns and reads memory that all rows share.
+
+    A maximum or a sum with one result per row is no product, even if it reads a mask that the rows share.
+    """
+    if rows not in reduce.ranges or all(axis.arg.id <= rows.arg.id for axis in reduce.ranges):
+        return False
     loads = [load for load in reduce.src[0].find(Ops.LOAD) if load.ranges.issuperset(reduce.src[1:])]
     return any(rows not in load.ranges for load in loads)
 

@@ -13,9 +13,11 @@ from tests.graphs import attention, from_numpy, matmul, to_numpy
 from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.dtype import dtypes
+from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer.llvm.effort import is_put_together
+from tinyexplore.tensor import Tensor
 from tinyexplore.uop import AxisKind, Ops
 from tinyexplore.util import Context
 
@@ -114,6 +116,32 @@ def test_rows_that_are_kept_have_a_tile_that_fits_the_registers(registers: int, 
     target = replace(MACHINE, vector_registers=registers)
     kernel = hand_coded(kernel_of(attention(*(unread(512, 64) for _ in range(3))), target))
     assert [opt.amount for opt in kernel.applied if opt.op is OptOps.UPCAST][-2:] == tile
+
+
+MASK_SHAPES = [(2, 3, 128, 128), (2, 1, 128, 128), (2, 1, 1, 128), (1, 1, 1, 128), (128, 128), (128,), (2, 1, 128, 1)]
+MASKED = {
+    "added to the scores": lambda scores, mask: scores + mask,
+    "chooses scores": lambda scores, mask: (mask > -1).where(scores, float("-inf")),
+    "times the exponentials": lambda scores, mask: (scores - scores.max(-1, keepdim=True)).exp() * mask,
+}
+
+
+@pytest.mark.pinned
+@pytest.mark.parametrize("how", MASKED)
+@pytest.mark.parametrize("shape", MASK_SHAPES, ids=str)
+def test_a_mask_leaves_the_tile_of_attention(shape: tuple[int, ...], how: str) -> None:
+    """A maximum or sum of masked scores may read a mask that all rows share. It is no product for that."""
+    queries, keys, values = (Tensor(unread(2, 3, 128, 64)) for _ in range(3))
+    weights = MASKED[how](queries @ keys.transpose(-1, -2), Tensor(unread(*shape)))
+    if how == "times the exponentials":
+        weights = weights / weights.sum(-1, keepdim=True)
+    else:
+        weights = weights.softmax(-1)
+    *_, last = create_schedule([(weights @ values).lazydata])
+    assert last.ast is not None
+    applied = hand_coded(Kernel.of(last.ast, MACHINE)).applied
+    assert [opt.amount for opt in applied if opt.op is OptOps.UPCAST] == [4, 4, 6]
+    assert [opt.op for opt in applied].count(OptOps.STAGE) == 1
 
 
 @pytest.mark.pinned
