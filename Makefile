@@ -1,5 +1,6 @@
 # The two commands of the README:   make lab   ·   make test
-# Others:   make check (what CI checks beside the tests)   make notebooks (runs them anew)
+# Others:   make site (a folder with a landing page, saved explorations and the playground)
+#           make check (what CI checks beside the tests)   make notebooks (runs them anew)
 #           make torch (every operation against PyTorch, which it installs: 200 MB)
 #           make models (published weights for examples/minilm.py and its test, 87 MB)
 #           make bundle (needs Node)   make wheel   make clean
@@ -19,10 +20,10 @@ NOTEBOOK ?= notebooks/00_quickstart.ipynb
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help lab test check torch models notebooks bundle wheel clean
+.PHONY: help lab test site check torch models notebooks bundle wheel clean
 
 help:
-	@sed -n '1,8s/^# \{0,1\}//p' Makefile
+	@sed -n '1,9s/^# \{0,1\}//p' Makefile
 
 # ------------------------------------------------------------------------------------ the environment
 # A stamp for each set of extras, so that a second call starts at once; pyproject.toml is what can outdate them.
@@ -75,6 +76,10 @@ lab: $(VENV)/.stamp-lab
 test: $(VENV)/.stamp-test
 	@[ -n "$(TINYEXPLORE_NO_BROWSER)" ] || $(PY) tests/support/chromium.py --install
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# ARGS: the folder (default build/site) and options of docs/make_site.py.
+site: $(VENV)/.stamp-lab
+	$(PY) docs/make_site.py $(ARGS)
 
 # Not part of the tests: none of them asks for PyTorch. `ARGS="--only conv2d --examples 200"` for a part of it.
 torch: $(VENV)/.stamp-torch

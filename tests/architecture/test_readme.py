@@ -47,3 +47,14 @@ def test_its_links_lead_to_files_and_so_do_those_of_the_documents(repository: Pa
         lost.extend(f"{page.name}: {link}" for link in local if not (page.parent / link).exists())
     assert len(pages) > 5
     assert lost == []
+
+
+def test_its_picture_comes_first_and_no_line_is_long(repository: Path) -> None:
+    lines = (repository / "README.md").read_text("utf-8").splitlines()
+    assert next(line for line in lines if line and not line.startswith("#")) == "<picture>"
+    assert [line for line in lines if len(line) > 400] == []
+
+
+def test_the_site_is_a_command(repository: Path) -> None:
+    done = subprocess.run(["make", "--dry-run", "site"], cwd=repository, capture_output=True, text=True)
+    assert done.returncode == 0 and "docs/make_site.py" in done.stdout, done.stderr
