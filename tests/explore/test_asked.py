@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.support.pages import kept_in
+from tests.support.pages import responses_in, stored_in
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.byhand import caches
+from tinyexplore.explore.analysis.requests import Caches, to_data
 from tinyexplore.explore.notebook.requests import Answers
 from tinyexplore.explore.notebook.session import Explorer
 
@@ -20,29 +22,29 @@ def view() -> Explorer:
 
 
 def test_a_page_keeps_no_answers_that_nobody_asked_for(view: Explorer) -> None:
-    known = kept_in(view.to_html())
-    assert [known[panel] for panel in ("throughputs", "rosettas", "gpus", "caches")] == [{}, {}, {}, {}]
+    stored = stored_in(view.to_html())
+    assert {json.loads(request)["ask"] for request in stored["responses"]} == {"shape"} and stored["runnable"] == []
     assert 'data-chunk="byhand"' not in view.to_html()
 
 
 def test_a_page_keeps_what_caches_do_beside_the_same_kernel_without_opts(view: Explorer) -> None:
     model = view.kernels[0].caches()
-    (found,) = kept_in(view.to_html())["caches"].values()
-    assert found["after"]["total"] == model.as_data()["total"]
+    (found,) = responses_in(view.to_html(), "caches").values()
+    assert found["after"]["total"] == to_data(model.total)
     assert found["before"]["opts"] == [] and sum(found["before"]["total"]["found"]) == 2 * 8 * 12 * 16 + 8 * 16
     assert 'data-chunk="byhand"' in view.to_html()
 
 
 def test_the_opts_that_were_asked_for_stand_beside_the_captured_ones(view: Explorer) -> None:
     view.kernels[0].caches(["UPCAST(0, 4)"])
-    (found,) = kept_in(view.to_html())["caches"].values()
+    (found,) = responses_in(view.to_html(), "caches").values()
     assert found["after"]["opts"] == ["UPCAST(0, 4)"]
     assert found["before"]["opts"] == list(view.trace.kernels[0].opts)
 
 
 def test_what_the_panel_compared_last_is_what_the_page_shows(view: Explorer) -> None:
     Answers(lambda: view.trace, view)({"ask": "caches", "kernel": 0, "before": ["UPCAST(1, 2)"], "after": []})
-    (found,) = kept_in(view.to_html())["caches"].values()
+    (found,) = responses_in(view.to_html(), "caches").values()
     assert (found["before"]["opts"], found["after"]["opts"]) == (["UPCAST(1, 2)"], [])
 
 
@@ -51,9 +53,9 @@ def test_a_kernel_stands_alone_where_it_takes_too_long_without_opts(view: Explor
     few = view.kernels[0].caches(view.kernels[0].branch.kernels[0].opts)
     plain = view.cache_model(0, ())
     monkeypatch.setattr(caches, "MOST_TOUCHES", plain.stream.most_touches() - 1)
-    view._asked.caches[0] = ((), few.opts)
-    (found,) = kept_in(view.to_html())["caches"].values()
-    assert found["before"] is None and found["after"]["total"] == few.as_data()["total"]
+    view.responses.compare(Caches(0, (), few.opts))
+    (found,) = responses_in(view.to_html(), "caches").values()
+    assert found["before"] is None and found["after"]["total"] == to_data(few.total)
 
 
 def test_opts_are_given_as_text_or_one_by_one(view: Explorer) -> None:

@@ -13,7 +13,7 @@ from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.why.rules import explainer
 from tinyexplore.explore.live import playing  # noqa: F401  it registers a request, too
-from tinyexplore.explore.notebook.requests import GONE, REQUESTS, Answers, answer, from_data
+from tinyexplore.explore.notebook.requests import GONE, REQUESTS, Answers, answer, canonical, from_data
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,20 @@ def test_every_request_is_one_row_of_the_table(view: Explorer):
         needed = {one.name: given[one.name] for one in fields(cls) if one.default is MISSING}
         assert from_data({"ask": name, **needed}) == cls(**needed)
         assert f'ask: "{name}";' in text and f"  {json.dumps(name)}: " in text
+
+
+def test_the_canonical_form_leaves_defaults_out_and_sorts_names():
+    """It is read as the same request; `canonical` in TypeScript is tested on the same pairs (asking.test.ts)."""
+    pairs = [
+        ({"ask": "throughput", "kernel": 0, "branch": None}, '{"ask":"throughput"}'),
+        ({"kernel": 3, "branch": 1, "ask": "throughput"}, '{"ask":"throughput","branch":1,"kernel":3}'),
+        ({"ask": "caches", "before": [], "after": ["UPCAST(0, 4)"]}, '{"after":["UPCAST(0, 4)"],"ask":"caches"}'),
+        ({"ask": "matches", "rule": "×"}, '{"ask":"matches","rule":"×"}'),
+        ({"ask": "debug", "counters": {"r1": 2, "g0": 1}}, '{"ask":"debug","counters":{"g0":1,"r1":2}}'),
+    ]
+    for data, key in pairs:
+        request = from_data(data)
+        assert canonical(request) == key and from_data(json.loads(key)) == request
 
 
 @pytest.mark.parametrize(

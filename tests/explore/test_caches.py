@@ -185,7 +185,7 @@ def test_two_models_are_aligned_buffer_by_buffer_loop_by_loop_and_line_by_line()
     texts = [row.name for row in rows["line"]]
     assert all("load" in text or "store" in text for text in texts), texts
     assert "buffer data2" in repr(found)
-    assert found.as_data()["rows"][1][3]["found"] == list(of_w.after.found)
+    assert found.as_data().rows[1][3] == of_w.after
 
 
 def test_a_loop_or_line_that_only_one_side_has_stands_alone() -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.backends.programs import linear, load, pointer, store
-from tests.support.pages import kept_in
+from tests.support.pages import responses_in
 from tinyexplore import Tensor, explore
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore.analysis.byhand.gpu import GPUView
 from tinyexplore.explore.analysis.byhand.occupancy import live_registers, occupancy
 from tinyexplore.explore.analysis.byhand.warps import Request, Warps, loops_around
+from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.explore.notebook.requests import Answers
 from tinyexplore.target import GPUS
 from tinyexplore.uop import Ops, UOp, index_const
@@ -204,14 +204,12 @@ def test_a_view_reads_as_text_as_a_picture_and_as_data(view: Any) -> None:
     text = str(found)
     assert "segments  bytes used  banks  a warp" in text and "16 of 16" in text and "registers allow no more" in text
     assert found.svg().startswith("<svg") and "occupancy, bound by registers" in found.svg()
-    assert Answers(lambda: view.trace, view)({"ask": "gpu", "kernel": 0}) == json.loads(json.dumps(found.as_data()))
-    assert json.loads(json.dumps(found.as_data()))["accesses"][0]["lanes"][:2] == list(
-        found.accesses[0].shown.addresses[:2]
-    )
+    assert Answers(lambda: view.trace, view)({"ask": "gpu", "kernel": 0}) == to_data(found)
+    assert found.as_data().accesses[0].lanes[:2] == tuple(found.accesses[0].shown.addresses[:2])
 
 
 def test_a_page_keeps_the_warps_of_its_kernels(view: Any) -> None:
-    assert kept_in(view.to_html())["gpus"]["0"]["says"] == view.kernels[0].gpu().says
+    assert responses_in(view.to_html(), "gpu")['{"ask":"gpu"}']["says"] == view.kernels[0].gpu().says
 
 
 def test_a_gather_needs_what_it_reads() -> None:

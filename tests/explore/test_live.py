@@ -23,7 +23,7 @@ from tinyexplore import Device, Tensor, Variable, explore
 from tinyexplore.devices import register_devices
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore import Explorer, Trace
-from tinyexplore.explore.analysis.byhand.asked import Asked
+from tinyexplore.explore.analysis.requests import Responses
 from tinyexplore.explore.exports.live_pages import precompiled as precompiled_module
 from tinyexplore.explore.exports.live_pages import pyodide
 from tinyexplore.explore.exports.live_pages.bytecode import as_bytecode, with_bytecode
@@ -198,7 +198,7 @@ def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
 
 
 def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, monkeypatch: Any) -> None:
-    monkeypatch.setattr(view, "_asked", Asked())  # other tests did
+    monkeypatch.setattr(view, "responses", Responses())  # other tests did
     page = view.to_html(live=True)
     names = re.findall(r'data-carried="([^"]+)"', page)
     assert {"pyodide.asm.wasm", "python_stdlib.zip", "tinyexplore.zip", "carried.json"} < set(names)

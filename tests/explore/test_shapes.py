@@ -160,7 +160,7 @@ def fixture() -> list[dict]:
         for _ in range(draw.randint(1, 6)):
             view = view.moved(*random_move(draw, view.shape))
         view = view.at(*(draw.randint(0, size) for size in view.shape))
-        views = view.as_data()["steps"][-1]["views"]
+        views = view.as_data().steps[-1].views
         offsets = [cell.offset for cell in view.cells]
 
         rows.append({"views": views, "first": view.window, "box": view.box, "offsets": offsets})
@@ -304,7 +304,7 @@ def test_a_node_of_a_trace_is_shown_with_the_views_beside_it():
         "only axes of size 1"
         in answer(trace, {"ask": "shape", "node": flip.id, "moves": [["expand", "9, 9"]]})["error"]
     )
-    assert str(flip.id) in shapes_data(trace)
+    assert flip.id in shapes_data(trace)
 
 
 def test_a_trace_without_views_says_so():

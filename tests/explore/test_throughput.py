@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.kernels import MACHINE
-from tests.support.pages import kept_in
+from tests.support.pages import responses_in
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.byhand import throughput as module
 from tinyexplore.explore.analysis.byhand.ports import port_words
@@ -134,11 +134,11 @@ FOUND = Throughput(
 
 def test_a_loop_is_told_as_data_and_as_a_picture():
     data = FOUND.as_data()
-    assert data["instructions"][0] == [
-        "vfmadd231ps ymm0, ymm1, ymm2", 1, 4, [("SKLPort0", 0.5), ("SKLPort1", 0.5)], 4
-    ]  # fmt: skip
-    assert data["ports"] == [["SKLPort0", 1.0], ["SKLPort1", 0.5], ["SKLPort5", 0.5], ["SKLPort6", 1.0]]
-    assert data["measured"] == 4.4 and data["bound"] == "dependencies"
+    assert data.instructions[0] == (
+        "vfmadd231ps ymm0, ymm1, ymm2", 1, 4, (("SKLPort0", 0.5), ("SKLPort1", 0.5)), 4
+    )  # fmt: skip
+    assert data.ports == (("SKLPort0", 1.0), ("SKLPort1", 0.5), ("SKLPort5", 0.5), ("SKLPort6", 1.0))
+    assert data.measured == 4.4 and data.bound == "dependencies"
     picture = FOUND._repr_mimebundle_()["image/svg+xml"]
     for words in ("r_64: 4.02 cycles an iteration, bound by dependencies", "SKLPort6", "measured: 4.40 cycles"):
         assert words in picture
@@ -157,13 +157,20 @@ def test_what_was_asked_goes_with_a_page_and_a_kernel_of_threads_has_its_share_o
     monkeypatch.setattr(module, "throughput", found)
     name = view.trace.kernels[0].name
     page = view.to_html()
-    assert kept_in(page)["throughputs"] == {} and 'data-chunk="throughput"' not in page
+    assert responses_in(page, "throughput") == {} and 'data-chunk="throughput"' not in page
     assert view.kernels[0].throughput() is FOUND and asked[0][2:] == (1, name)
     branch = view.kernels[0].set_opts("UPCAST(0, 4)")
     view.kernels[0].throughput(branch)
     assert asked[1][0] > 0 and asked[1][1] != asked[0][1]
     page = view.to_html()
-    assert list(kept_in(page)["throughputs"]) == ["0", f"0:{branch.id}"] and 'data-chunk="throughput"' in page
+    assert (
+        list(responses_in(page, "throughput"))
+        == [
+            '{"ask":"throughput"}',
+            f'{{"ask":"throughput","branch":{branch.id}}}',
+        ]
+        and 'data-chunk="throughput"' in page
+    )
     threaded = [
         node.replace(arg=Axis(0, AxisKind.THREAD)) if node.op is Ops.RANGE else node for node in view.kept(0).uops
     ]

@@ -14,11 +14,16 @@ from tests.support.patience import seconds
 EVERY_MS = 20
 
 
-def kept_in(page: str) -> dict[str, Any]:
-    """What the text of a page keeps beside its trace: answers of panels."""
-    (found,) = re.findall(r'id="kept">(.*?)</script>', page)
-    kept: dict[str, Any] = json.loads(gzip.decompress(b64decode(found)))
-    return kept
+def stored_in(page: str) -> dict[str, Any]:
+    """What the text of a page stores beside its trace: `responses` by canonical request, and `runnable` kernels."""
+    (found,) = re.findall(r'id="stored">(.*?)</script>', page)
+    stored: dict[str, Any] = json.loads(gzip.decompress(b64decode(found)))
+    return stored
+
+
+def responses_in(page: str, kind: str) -> dict[str, Any]:
+    """The responses of one kind that a page stores, by canonical request."""
+    return {key: data for key, data in stored_in(page)["responses"].items() if json.loads(key)["ask"] == kind}
 
 
 def wait_until(tab: Any, expression: str, arg: Any = None, limit_s: float = 30) -> None:

@@ -236,14 +236,10 @@ def test_a_page_steps_the_recorded_iterations_without_python(browser: Any, view:
         wanted = debugger_data(debugger, widths)
         until(tab, f"step {debugger.position:,} ")
         lines, open_loops, lit, cells = tab.evaluate(SHOWN)
-        assert lines == [[place, text] for place, text in wanted["values"]], debugger.position
-        assert open_loops == [[name, str(count)] for name, count in wanted["loops"]]
-        assert lit == [f"{one['name']}[{place}]" for one in wanted["tensors"] for place in one["lit"]]
-        known = {
-            f"{one['name']}[{k}]": text
-            for one in wanted["tensors"]
-            for k, text in enumerate(one["cells"], one["first"])
-        }
+        assert lines == [[place, text] for place, text in wanted.values], debugger.position
+        assert open_loops == [[name, str(count)] for name, count in wanted.loops]
+        assert lit == [f"{one.name}[{place}]" for one in wanted.tensors for place in one.lit]
+        known = {f"{one.name}[{k}]": text for one in wanted.tensors for k, text in enumerate(one.cells, one.first)}
         assert cells == known
     tab.fill(".debugger [aria-label='Iteration of g1']", "1")
     tab.keyboard.press("Enter")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.pages import kept_in, wait_until
+from tests.support.pages import responses_in, wait_until
 from tests.support.panels import open_panel
 from tests.support.patience import milliseconds
 from tests.widgets.test_accessibility import findings
@@ -81,8 +81,8 @@ def test_pointing_at_an_element_lights_its_place_and_the_other_way_round(page: C
 
 
 def _flip(tab: Any) -> int:
-    shapes = kept_in(tab.content())["shapes"]
-    return next(int(node) for node, one in shapes.items() if one["steps"][-1]["op"] == "FLIP")
+    shapes = responses_in(tab.content(), "shape").values()
+    return next(one["node"] for one in shapes if one["steps"][-1]["op"] == "FLIP")
 
 
 def test_movements_are_buttons_and_can_be_undone(page: Callable[[bool], Any], view: Explorer) -> None:

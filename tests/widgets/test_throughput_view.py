@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.byhand.throughput import HOW_TO_GET_IT
+from tinyexplore.explore.analysis.requests import ThroughputOf, to_data
 from tinyexplore.explore.exports.export import chunk_scripts
 
 pytestmark = pytest.mark.browser
@@ -26,7 +26,7 @@ def view() -> Explorer:
     x = Tensor.rand(64, 64).realize()
     found = explore(lambda: [x.sum(0), x + 1], repeat=1, title="two kernels")
     found.trace  # noqa: B018  it is made now
-    found._asked.throughputs[0, None] = FOUND
+    found.responses.store(ThroughputOf(0), FOUND)
     return found
 
 
@@ -74,7 +74,7 @@ def test_python_is_asked_and_what_is_missing_is_said(browser: Any, view: Explore
     page = view.to_html().replace("</body>", f"{chunk_scripts(['throughput'])}</body>")
     tab = opened(browser, page, tmp_path)
     asked: list[Any] = []
-    replies = [{"error": HOW_TO_GET_IT}, json.loads(json.dumps(FOUND.as_data()))]
+    replies = [{"error": HOW_TO_GET_IT}, to_data(FOUND)]
 
     def answer(question: Any) -> Any:
         asked.append(question)

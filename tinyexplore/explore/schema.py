@@ -15,8 +15,9 @@ import types
 import typing
 from pathlib import Path
 
+from tinyexplore.explore.analysis.requests import REQUESTS, Request
 from tinyexplore.explore.live import playing  # noqa: F401  it registers a request, too
-from tinyexplore.explore.notebook.requests import REQUESTS, Request
+from tinyexplore.explore.notebook import requests as _requests  # noqa: F401  as do those of what-if
 from tinyexplore.explore.tracefile import model
 from tinyexplore.explore.tracefile.valid import AtLeast, Id, Index, OneOf, constraint_of, hints_of
 
@@ -50,8 +51,8 @@ def requests_to_typescript() -> str:
             _collect(response, found)
     imported = sorted(cls.__name__ for cls in found.values() if cls.__module__ == model.__name__)
     parts = [
-        "// Generated from tinyexplore/explore/notebook/requests.py by `python -m tinyexplore.explore.schema`. "
-        "Do not edit.",
+        "// Generated from the table of requests, tinyexplore/explore/analysis/requests.py, "
+        "by `python -m tinyexplore.explore.schema`. Do not edit.",
         *([f'import type {{ {", ".join(imported)} }} from "./model";'] if imported else []),
         *(_request(name, cls) for name, cls in REQUESTS.items()),
         "/** A request, as JSON. */\nexport type Question =\n"
@@ -60,6 +61,7 @@ def requests_to_typescript() -> str:
         *(_interface(cls) for cls in found.values() if cls.__module__ != model.__name__),
     ]
     rows = [f'  "{name}": {"unknown" if cls is None else cls.__name__};' for name, cls in responses.items()]
+    parts.append(_defaults())
     parts.append(
         "/** The response to each request; `unknown`: plain data, whose type its view has. */\n"
         "export interface Responses {\n" + "\n".join(rows) + "\n}"
@@ -101,6 +103,18 @@ def _request(name: str, cls: type[Request]) -> str:
         optional = "" if one.default is dataclasses.MISSING else "?"
         lines.append(f"  {one.name}{optional}: {_type(hints[one.name], f'{cls.__name__}.{one.name}')};")
     return "\n".join([*lines, "}"])
+
+
+def _defaults() -> str:
+    """What the fields of requests are where they are left out: a request in canonical form has no such field."""
+    lines = [
+        "/** What stands for a field of a request that is left out. */",
+        "export const DEFAULTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {",
+    ]
+    for name, cls in REQUESTS.items():
+        row = {one.name: one.default for one in dataclasses.fields(cls) if one.default is not dataclasses.MISSING}  # type: ignore[arg-type]
+        lines.append(f"  {json.dumps(name)}: {json.dumps(row)},")
+    return "\n".join([*lines, "};"])
 
 
 def _dataclasses() -> list[type]:

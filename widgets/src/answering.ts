@@ -1,19 +1,17 @@
-// A panel about one kernel that Python answers: the answer that a page keeps, else that of whoever has the engine. The
-// last question counts; what comes late is dropped.
+// A panel about one kernel that Python computes: the response that the page stores, else that of whoever has the engine.
+// The last request counts; late responses are dropped.
 
-import type { Question } from "./asking";
+import type { Question, Response } from "./asking";
 import { h, replaceChildren } from "./dom";
 import type { Store } from "./store";
 
-export interface Wanted<Found> {
-  question: Question;
-  /** The answer, where it was given before the page was made. */
-  kept: Found | undefined;
+export interface Wanted<Q extends Question> {
+  question: Q;
   /** What stands there until the first answer is there. */
   meanwhile: string;
   /** What to say where nobody answers, and what to call instead. */
   nobody: [text: string, code: string];
-  show(found: Found): void;
+  show(found: Response<Q>): void;
   say(text: string, code?: string): void;
   /** It was refused, in words; it may be asked again. */
   refused(): void;
@@ -27,17 +25,19 @@ export class Answering {
     private readonly element: HTMLElement,
   ) {}
 
-  async request<Found>({ question, kept, meanwhile, nobody, show, say, refused }: Wanted<Found>): Promise<void> {
+  async request<Q extends Question>(wanted: Wanted<Q>): Promise<void> {
+    const { question, meanwhile, nobody, show, say, refused } = wanted;
     this.asked += 1;
     const mine = this.asked;
     await null; // a new view has its width once it stands in its place
     if (mine !== this.asked) return;
-    if (kept !== undefined) return show(kept);
+    const stored = this.store.responses.get(question);
+    if (stored !== undefined) return show(stored);
     if (this.store.ask === null) return say(...nobody);
     this.element.setAttribute("aria-busy", "true");
     if (this.element.childElementCount === 0) replaceChildren(this.element, note(meanwhile, "", "status"));
     try {
-      const found = (await this.store.ask(question)) as Found;
+      const found = await this.store.ask(question);
       if (mine === this.asked) show(found);
     } catch (error) {
       if (mine !== this.asked) return;

@@ -1,12 +1,47 @@
 // Requests to whoever has the engine: a notebook's kernel, over the channel of its widget. A request and its response are
-// plain data (`tinyexplore/explore/notebook/requests.py`), so a page that carries the engine answers them as well.
+// plain data (`tinyexplore/explore/analysis/requests.py`), so a page that carries the engine responds as well, and a page
+// without Python stores responses in one map.
 
-import type { Question } from "./requests";
+import { DEFAULTS, type Question, type Responses } from "./requests";
 
 export type { Edge, Fired, Obstacle, Place, Question, Tried, WhyKernels, WhyNot } from "./requests";
 
-/** Gives the answer, or throws an Error that says why there is none. */
-export type Ask = (question: Question) => Promise<unknown>;
+/** The response to a request of the type `Q`. */
+export type Response<Q extends Question> = Responses[Q["ask"]];
+
+/** Gives the response, or throws an Error that says why there is none. */
+export type Ask = <Q extends Question>(question: Q) => Promise<Response<Q>>;
+
+/** A request as a key, as `canonical` in Python writes it: names sorted, fields that have their default left out. */
+export function canonical(question: Question): string {
+  const defaults = DEFAULTS[question.ask];
+  const given = Object.entries(question).filter(
+    ([name, value]) => value !== undefined && JSON.stringify(value) !== JSON.stringify(defaults[name]),
+  );
+  return JSON.stringify(Object.fromEntries(given), sorted);
+}
+
+/** An object with its names in order; everything else as it is. */
+function sorted(_: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The responses that a page stores, by canonical request. */
+export class StoredResponses {
+  constructor(private readonly map: Readonly<Record<string, unknown>> = {}) {}
+
+  get<Q extends Question>(question: Q): Response<Q> | undefined {
+    return this.map[canonical(question)] as Response<Q> | undefined;
+  }
+
+  /** All of one kind, each with its request. */
+  of<A extends Question["ask"]>(ask: A): [question: Extract<Question, { ask: A }>, response: Responses[A]][] {
+    return Object.entries(this.map)
+      .map(([key, response]) => [JSON.parse(key), response] as [Extract<Question, { ask: A }>, Responses[A]])
+      .filter(([question]) => question.ask === ask);
+  }
+}
 
 /** What is needed of anywidget's model. */
 export interface Channel {
@@ -26,8 +61,8 @@ const PATIENCE_MS = 20_000; // a kernel may be busy with a cell
 export function askOver(channel: Channel, patience = PATIENCE_MS): Ask {
   const own = Math.random().toString(36).slice(2); // other pages may show the same widget
   let count = 0;
-  return (question) =>
-    new Promise((resolve, reject) => {
+  return <Q extends Question>(question: Q) =>
+    new Promise<Response<Q>>((resolve, reject) => {
       count += 1;
       const id = `${own} ${count}`;
       const finish = (act: () => void): void => {
@@ -38,7 +73,7 @@ export function askOver(channel: Channel, patience = PATIENCE_MS): Ask {
       const hear = (content: unknown): void => {
         const { id: of, answer } = content as Reply;
         if (of !== id || answer === undefined) return;
-        finish(() => (answer.error === undefined ? resolve(answer) : reject(new Error(answer.error))));
+        finish(() => (answer.error === undefined ? resolve(answer as Response<Q>) : reject(new Error(answer.error))));
       };
       const timer = setTimeout(
         () => finish(() => reject(new Error("Python does not answer: is its kernel running, and free?"))),

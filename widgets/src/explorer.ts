@@ -1,6 +1,6 @@
 // mount(): the whole explorer in one element, from a trace; knows nothing of Jupyter or of how the trace came.
 
-import type { Ask } from "./asking";
+import { type Ask, StoredResponses } from "./asking";
 import { divider } from "./divider";
 import { append, button, h } from "./dom";
 import { type Engine, connectEngine } from "./engine";
@@ -25,8 +25,9 @@ import { StoryView } from "./views/story";
 import { type Stop, TourView } from "./views/tour";
 import { beginning } from "./walking";
 
-/** Beside what a page keeps of answers, where nobody can be asked. */
-export interface MountOptions extends Partial<Pick<Store, "shapes" | "throughputs" | "rosettas" | "gpus" | "caches">> {
+export interface MountOptions {
+  /** What a page stores of responses, by canonical request. */
+  responses?: Record<string, unknown>;
   /** Nodes selected and place shown at first. */
   initial?: { selected?: number[]; cursor?: Partial<Cursor> };
   onSelect?: (nodes: number[]) => void;
@@ -92,11 +93,7 @@ export function mount(element: HTMLElement, trace: Trace, options: MountOptions 
   const store = openStore(trace, options.initial);
   store.onSelect = options.onSelect ?? null;
   store.onCursor = options.onCursor ?? null;
-  store.shapes = options.shapes ?? {};
-  store.throughputs = options.throughputs ?? {};
-  store.rosettas = options.rosettas ?? {};
-  store.gpus = options.gpus ?? {};
-  store.caches = options.caches ?? {};
+  store.responses = new StoredResponses(options.responses);
   store.runHere = options.runHere ?? null;
   store.ask = options.ask ?? options.engine?.ask ?? null;
   if (options.engine !== undefined) connectEngine(store.index, options.engine);

@@ -30,8 +30,8 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   memory: { chunk: "charts" },
   throughput: {
     chunk: "throughput",
-    asks: ({ cursor, throughputs }) =>
-      Object.keys(throughputs).length > 0
+    asks: ({ cursor, responses }) =>
+      responses.of("throughput").length > 0
         ? null
         : [
             "What bounds a loop is asked of llvm-mca. In a notebook this panel does; what was asked there before goes with its pages: ",
@@ -40,8 +40,8 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   },
   rosetta: {
     chunk: "rosetta",
-    asks: ({ cursor, rosettas }) =>
-      Object.keys(rosettas).length > 0
+    asks: ({ cursor, responses }) =>
+      responses.of("rosetta").length > 0
         ? null
         : [
             "Python writes a kernel in other languages. In a notebook this panel asks it; for a page: ",
@@ -62,8 +62,8 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   },
   caches: {
     chunk: "byhand",
-    asks: ({ cursor, caches }) =>
-      Object.keys(caches).length > 0
+    asks: ({ cursor, responses }) =>
+      responses.of("caches").length > 0
         ? null
         : [
             "The caches are modelled by Python. In a notebook this panel asks it; what was asked there before goes with its pages: ",
@@ -72,8 +72,8 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   },
   warps: {
     chunk: "warps",
-    asks: ({ gpus }) =>
-      Object.keys(gpus).length > 0
+    asks: ({ responses }) =>
+      responses.of("gpu").length > 0
         ? null
         : ["No kernel of this trace is a GPU's. One that is, from any machine: ", 'explore(f, target="sm_80")'],
   },

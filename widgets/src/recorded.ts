@@ -1,38 +1,12 @@
-// The debugger without Python: the steps that a trace has recorded, walked forwards and backwards in the page. It answers
-// what `debugger_data` in tinyexplore/explore/analysis/byhand/answers.py answers.
+// The debugger without Python: the steps that a trace has recorded, walked forwards and backwards in the page. It gives
+// the same responses as Python.
 
 import { count } from "./format";
 import type { RecordedBuffer, RecordedStep, Recording } from "./model";
+import type { DebugRequest, DebuggerState, TensorData } from "./requests";
 
-export interface Tensor {
-  name: string;
-  size: number;
-  width: number;
-  first: number;
-  cells: string[];
-  lit: number[];
-  recent: number[];
-  stored: boolean;
-}
-
-export interface State {
-  name: string;
-  note: string;
-  listing: string[];
-  lanes: number;
-  /** Every loop, and those around it. */
-  nest: [string, string[]][];
-  values: [number, string][];
-  tensors: Tensor[];
-  position: number;
-  place: number | null;
-  ended: boolean;
-  reason: string;
-  loops: [string, number][];
-  accesses: [string, boolean, (number | null)[], string][];
-}
-
-export type Action = Record<string, unknown>;
+/** What a request to the debugger says beside the kernel. */
+export type Action = Omit<DebugRequest, "ask" | "kernel">;
 
 const CELLS = 256; // of a tensor that are shown
 const RECENT = 64;
@@ -47,7 +21,7 @@ export class RecordedRun {
     this.lanes = recording.steps.reduce((most, { value }) => Math.max(most, value.length), 1);
   }
 
-  answer(action: Action): State {
+  answer(action: Action): DebuggerState {
     const lane = (action.lane as number | undefined) ?? null;
     const count = Number(action.count ?? 1);
     switch (action.do) {
@@ -154,7 +128,7 @@ export class RecordedRun {
 
   // *** looking ***
 
-  private state(lane: number | null): State {
+  private state(lane: number | null): DebuggerState {
     const { name, note, listing, loops, steps, buffers, ended } = this.recording;
     const done = steps.slice(0, this.position);
     const values = new Map<number, string[]>();
@@ -193,7 +167,7 @@ function counterOf(values: Map<number, string[]>, begin: number): number | null 
 }
 
 /** A buffer after these steps, in rows around what was touched last. */
-function tensor({ name, size, width, cells }: RecordedBuffer, done: RecordedStep[], lane: number | null): Tensor {
+function tensor({ name, size, width, cells }: RecordedBuffer, done: RecordedStep[], lane: number | null): TensorData {
   const now = new Map<number, string>();
   const recent: number[] = [];
   for (let at = done.length - 1, seen = 0; at >= 0 && seen < RECENT; at -= 1) {

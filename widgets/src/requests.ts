@@ -1,4 +1,4 @@
-// Generated from tinyexplore/explore/notebook/requests.py by `python -m tinyexplore.explore.schema`. Do not edit.
+// Generated from the table of requests, tinyexplore/explore/analysis/requests.py, by `python -m tinyexplore.explore.schema`. Do not edit.
 
 import type { Compared } from "./model";
 
@@ -23,31 +23,6 @@ export interface ShapeRequest {
   ask: "shape";
   node?: number | null;
   moves?: unknown[];
-}
-
-/** All rules, with how often each fired in the trace. */
-export interface RulesRequest {
-  ask: "rules";
-}
-
-/** The places at which a rule would fire, each firing checked. */
-export interface MatchesRequest {
-  ask: "matches";
-  rule: string;
-}
-
-/** Whether a firing kept the value: the one at `step` of a stage. */
-export interface CheckRequest {
-  ask: "check";
-  stage: number;
-  step: number;
-}
-
-/** The trace of a branch, for a view of its own. `kernel`: which one, where the branch changed several. */
-export interface BranchTraceRequest {
-  ask: "branch";
-  branch: number;
-  kernel?: number | null;
 }
 
 /** Steps the debugger of a kernel, and returns its state. do: "look" | "step" | "back" | "run to" | "run until" | "iteration" | "restart" | "finish" | "made up" (begin with made-up inputs). count: steps. line: of the listing. condition: see `conditions.py`. counters: of loops, by name. lane: the only one that is shown of a vector. */
@@ -90,6 +65,31 @@ export interface TranslationsRequest {
   targets?: string | string[] | null;
 }
 
+/** All rules, with how often each fired in the trace. */
+export interface RulesRequest {
+  ask: "rules";
+}
+
+/** The places at which a rule would fire, each firing checked. */
+export interface MatchesRequest {
+  ask: "matches";
+  rule: string;
+}
+
+/** Whether a firing kept the value: the one at `step` of a stage. */
+export interface CheckRequest {
+  ask: "check";
+  stage: number;
+  step: number;
+}
+
+/** The trace of a branch, for a view of its own. `kernel`: which one, where the branch changed several. */
+export interface BranchTraceRequest {
+  ask: "branch";
+  branch: number;
+  kernel?: number | null;
+}
+
 /** Runs a text that writes rules. Only a page that carries the engine may: the code reaches nothing but the page. */
 export interface WriteRulesRequest {
   ask: "write";
@@ -101,15 +101,15 @@ export type Question =
   | WhyRequest
   | WhyTwoKernelsRequest
   | ShapeRequest
-  | RulesRequest
-  | MatchesRequest
-  | CheckRequest
-  | BranchTraceRequest
   | DebugRequest
   | CachesRequest
   | GPURequest
   | ThroughputOfRequest
   | TranslationsRequest
+  | RulesRequest
+  | MatchesRequest
+  | CheckRequest
+  | BranchTraceRequest
   | WriteRulesRequest;
 
 /** A firing that was recorded: at step `step` (its number, from 1 on) `rule` made `after` of `before`. */
@@ -195,15 +195,246 @@ export interface WhyKernels {
   edges: Edge[];
 }
 
-/** The rules of the pipeline, and those written here. `proves`: whether firings are proved, or why not. */
+/** A movement, as the panel of shapes draws it. */
+export interface ShapeStepData {
+  op: string;
+  arg: string;
+  law: string;
+  formula: string;
+  node: number | null;
+  shape: number[];
+  views: ([number[], number[], number, [number, number][] | null])[];
+  before: [string, string];
+  after: [string, string];
+}
+
+/** Another view of the same memory, as the panel of shapes draws it. */
+export interface OtherData {
+  name: string;
+  node: number | null;
+  views: ([number[], number[], number, [number, number][] | null])[];
+}
+
+/** Where the elements of a node lie in memory, as the panel of shapes draws it. */
+export interface ShapeData {
+  name: string;
+  size: number;
+  node: number | null;
+  steps: ShapeStepData[];
+  others: OtherData[];
+  moves: [string, string, string][];
+}
+
+/** A buffer as the panel of the debugger draws it: rows around the last access. */
+export interface TensorData {
+  name: string;
+  size: number;
+  width: number;
+  first: number;
+  cells: string[];
+  lit: number[];
+  recent: number[];
+  stored: boolean;
+}
+
+/** A debugger as its panel draws it. What went wrong in the kernel is the `reason` why it stopped. */
+export interface DebuggerState {
+  name: string;
+  note: string;
+  listing: string[];
+  lanes: number;
+  nest: [string, string[]][];
+  values: [number, string][];
+  tensors: TensorData[];
+  position: number;
+  place: number | null;
+  ended: boolean;
+  reason: string;
+  loops: [string, number][];
+  accesses: ([string, boolean, (number | null)[], string])[];
+}
+
+/** What one access (or several together) met. `found`: touches answered by each level, and last by memory. `reuse`: touches by how many other lines were touched since the line was touched before: 0, 1, 2-3, 4-7 …, and last those of a line touched for the first time. */
+export interface Traffic {
+  found: number[];
+  reuse: number[];
+}
+
+/** The traffic of one load or store, as the panel of caches draws it. */
+export interface AccessTrafficData {
+  place: number;
+  text: string;
+  buffer: string;
+  stored: boolean;
+  nbytes: number;
+  loops: string[];
+  found: number[];
+  reuse: number[];
+}
+
+/** The cache lines that one pass of the innermost loop accesses. */
+export interface TileData {
+  counters: [string, number][];
+  buffers: [string, number[], number][];
+}
+
+/** One kernel under its caches, as the panel of caches draws it. */
+export interface CacheModelData {
+  name: string;
+  opts: string[];
+  levels: string[];
+  caches: [string, number, number, number][];
+  total: Traffic;
+  accesses: AccessTrafficData[];
+  loops: [string, Traffic][];
+  lines: [number, Traffic][];
+  footprint: [string, number][];
+  seconds: number;
+  tile: TileData | null;
+}
+
+/** A kernel under its caches before and after, as the panel of caches draws it. */
+export interface CachesData {
+  after: CacheModelData;
+  before: CacheModelData | null;
+  rows: ([string, string, Traffic | null, Traffic | null])[];
+}
+
+/** A load or store of a GPU's kernel, as the panel of warps draws it. */
+export interface WarpAccessData {
+  place: number;
+  text: string;
+  source: string;
+  buffer: string;
+  space: "global" | "shared";
+  stored: boolean;
+  nbytes: number;
+  loops: string[];
+  lanes: (number | null)[];
+  banks: number[];
+  segments: number;
+  lines: number;
+  requests: number;
+  mean: number;
+  least: number;
+  efficiency: number | null;
+  degree: number;
+  says: string;
+  advice: string;
+}
+
+/** The occupancy of a GPU's kernel, as the panel of warps draws it. */
+export interface OccupancyData {
+  registers: number;
+  known: boolean;
+  advice: string;
+  groups: number;
+  limit: string;
+  share: number;
+  limits: [string, number, number, number][];
+  says: string;
+}
+
+/** A GPU's kernel, as the panel of warps draws it. */
+export interface GPUData {
+  kernel: string;
+  target: string;
+  warp: number;
+  grid: number[];
+  group: number[] | null;
+  at: number[];
+  says: string;
+  accesses: WarpAccessData[];
+  shared_bytes: number;
+  occupancy: OccupancyData | null;
+  why: string;
+}
+
+/** What the panel of throughputs draws; ports that nothing uses are left out. */
+export interface ThroughputData {
+  kernel: string;
+  lines: [number, number] | null;
+  instructions: ([string, number, number, [string, number][], number | null])[];
+  cycles: number;
+  ports: [string, number][];
+  front_end: number;
+  bound: "ports" | "front end" | "dependencies" | "unknown";
+  reason: string;
+  cpu: string;
+  tool: string;
+  measured: number | null;
+  notes: string[];
+}
+
+/** A kernel in one language, as the panel of languages draws it. */
+export interface TranslationData {
+  target: string;
+  words: string;
+  machine: string;
+  language: string;
+  opts: string[];
+  lines: ([string, number | null, number[]])[];
+  refusal: string;
+}
+
+/** A kernel in several languages, as the panel of languages draws it. */
+export interface RosettaData {
+  kernel: string;
+  origins: ([string, string, string, number | null, boolean])[];
+  translations: TranslationData[];
+}
+
+/** A rule: its law, the passes that have it, how often it fired in the capture. `own`: written here. */
+export interface RuleRow {
+  name: string;
+  law: string;
+  doc: string;
+  passes: string[];
+  firings: number;
+  file: string;
+  line: number;
+  own: boolean;
+}
+
+/** All rules, as the panel of rules lists them. */
 export interface RuleList {
-  rows: unknown[];
+  rows: RuleRow[];
   proves: string;
 }
 
-/** The places at which a rule would fire. */
+/** Values at which two graphs differ: `inputs` by name, what came of the graph `before` and of that `after`. */
+export interface Counterexample {
+  inputs: [string, string][];
+  before: string;
+  after: string;
+}
+
+/** Whether a firing keeps what is computed. status: "proved" for all values, "agrees" on `samples`, "differs" at the `counterexample`, "not checked", then `reason` says why. */
+export interface Verdict {
+  status: "proved" | "agrees" | "differs" | "not checked";
+  samples: number;
+  reason: string;
+  counterexample: Counterexample | null;
+  tolerance: number | null;
+}
+
+/** Where a rule would fire: on `node` of the trace, which stands in the graph of stage number `stage` (the pass `name`) after `step` of its steps. `verdict`: whether what it would make means the same. */
+export interface Match {
+  rule: string;
+  kernel: number;
+  stage: number;
+  name: string;
+  step: number;
+  node: number;
+  digest: string;
+  before: string;
+  after: string;
+  verdict: Verdict;
+}
+
+/** The matches of one rule, as the panel of rules lists them. */
 export interface MatchList {
-  places: unknown[];
+  places: Match[];
 }
 
 /** The check of a firing; of a wrong one the inputs, and the values before and after at these. */
@@ -225,19 +456,36 @@ export interface RuleNames {
   rules: string[];
 }
 
+/** What stands for a field of a request that is left out. */
+export const DEFAULTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  "why": {"stage": null, "step": null, "rule": null},
+  "why kernels": {},
+  "shape": {"node": null, "moves": []},
+  "debug": {"kernel": 0, "do": "look", "count": 1, "line": null, "condition": "", "counters": null, "lane": null},
+  "caches": {"kernel": 0, "before": [], "after": null},
+  "gpu": {"kernel": 0},
+  "throughput": {"kernel": 0, "branch": null},
+  "rosetta": {"kernel": 0, "targets": null},
+  "rules": {},
+  "matches": {},
+  "check": {},
+  "branch": {"kernel": null},
+  "write": {},
+};
+
 /** The response to each request; `unknown`: plain data, whose type its view has. */
 export interface Responses {
   "why": WhyNot;
   "why kernels": WhyKernels;
-  "shape": unknown;
+  "shape": ShapeData;
+  "debug": DebuggerState;
+  "caches": CachesData;
+  "gpu": GPUData;
+  "throughput": ThroughputData;
+  "rosetta": RosettaData;
   "rules": RuleList;
   "matches": MatchList;
   "check": CheckResult;
   "branch": PackedTrace;
-  "debug": unknown;
-  "caches": unknown;
-  "gpu": unknown;
-  "throughput": unknown;
-  "rosetta": unknown;
   "write": RuleNames;
 }

@@ -1,32 +1,10 @@
 // Where the elements of a shape lie: the same as tinyexplore/explore/analysis/shapes/cells.py, held equal by tests/fixtures/shapes.
 
-/** shape, strides, offset, mask (start and stop of each axis; null: everything is valid). */
-export type ViewData = [number[], number[], number, [number, number][] | null];
+import type { ShapeStepData } from "./requests";
+
+/** Shape, strides, offset, mask (start and stop of each axis; null: everything is valid). */
+export type ViewData = ShapeStepData["views"][number];
 export type Box = [number, number][];
-
-export interface ShapeStep {
-  op: string;
-  arg: string;
-  law: string;
-  formula: string;
-  node: number | null;
-  shape: number[];
-  views: ViewData[];
-  /** Place, and when there is an element ("": always). */
-  before: [string, string];
-  after: [string, string];
-}
-
-/** `shape_data` in tinyexplore/explore/analysis/shapes/of_trace.py. */
-export interface ShapeData {
-  name: string;
-  size: number;
-  node: number;
-  steps: ShapeStep[];
-  others: { name: string; node: number | null; views: ViewData[] }[];
-  /** Name, an argument that fits, and what it does. */
-  moves: [string, string, string][];
-}
 
 export interface Cell {
   index: number[];
@@ -87,7 +65,7 @@ export function cellsOf(views: ViewData[], box: Box): Cell[] {
 }
 
 /** How many places to draw in a row: the last axis of the first contiguous shape that has rows, where that fits. */
-export function memoryWidth(steps: ShapeStep[]): number {
+export function memoryWidth(steps: ShapeStepData[]): number {
   for (const { shape, views } of steps) {
     if (shape.filter((size) => size > 1).length < 2 || !isContiguous(views)) continue;
     const last = shape.at(-1)!;

@@ -20,9 +20,9 @@ async function mountPage(): Promise<void> {
   try {
     document.body.style.margin = "0";
     const data = fromBase64(holder.textContent ?? "");
-    const kept = document.getElementById("kept")?.textContent ?? "";
+    const stored = document.getElementById("stored")?.textContent ?? "";
     const options = {
-      ...(kept === "" ? {} : ((await readJson(fromBase64(kept))) as object)),
+      ...(stored === "" ? {} : ((await readJson(fromBase64(stored))) as object)),
       ...JSON.parse(place.dataset.options ?? "{}"),
     } as MountOptions;
     const { runnable = [] } = options as { runnable?: Runnable[] };

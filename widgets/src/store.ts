@@ -1,13 +1,8 @@
 // What the views share: one selection, one cursor, one hover; whoever changes them tells all others.
 
-import type { Ask } from "./asking";
+import { type Ask, StoredResponses } from "./asking";
 import { type Chunks, chunksOfPage } from "./chunks";
 import type { TraceIndex } from "./provenance";
-import type { RosettaData } from "./rosetta/view";
-import type { ShapeData } from "./shapes";
-import type { CachesData } from "./views/caches";
-import type { ThroughputData } from "./views/throughput";
-import type { GpuData } from "./views/warps";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
 
@@ -93,16 +88,8 @@ export class Store {
   ask: Ask | null = null;
   /** What a page adds to the panel of times: kernels that it can run. */
   runHere: ((panel: HTMLElement, store: Store) => void) | null = null;
-  /** What a page keeps of the shapes of nodes, for where nobody can be asked. */
-  shapes: Record<string, ShapeData> = {};
-  /** What a page keeps of the throughputs that were asked for: by kernel ("0"), or kernel and branch ("0:3"). */
-  throughputs: Record<string, ThroughputData> = {};
-  /** What a page keeps of the kernels that were asked for in other languages, by kernel ("0"). */
-  rosettas: Record<string, RosettaData> = {};
-  /** What a page keeps of the kernels of GPUs, by kernel ("0"). */
-  gpus: Record<string, GpuData> = {};
-  /** What a page keeps of the caches that were asked for, by kernel ("0"). */
-  caches: Record<string, CachesData> = {};
+  /** The responses that a page stores, for where there is no Python. */
+  responses = new StoredResponses();
   /** Where the code of views comes from that are loaded when they are first opened. */
   chunks: Chunks;
   private views: View[] = [];
@@ -116,6 +103,7 @@ export class Store {
     this.family.add(this);
     this.chunks = relative?.chunks ?? chunksOfPage;
     this.ask = relative?.ask ?? null;
+    if (relative !== null) this.responses = relative.responses;
     if (relative !== null) this.selected = relative.selected;
     this.relate();
   }

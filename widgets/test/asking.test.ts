@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { askOver } from "../src/asking";
+import { StoredResponses, askOver, canonical } from "../src/asking";
+import type { Question } from "../src/requests";
 
 type Handler = (content: unknown) => void;
 
@@ -48,4 +49,23 @@ test("an error is thrown, and silence is told in time", async () => {
   await assert.rejects(asked, /no such node/);
   await assert.rejects(ask({ ask: "why", node: 1 }), /Python does not answer: is its kernel running/);
   assert.equal(listeners.size, 0);
+});
+
+test("the canonical form leaves defaults out and sorts names", () => {
+  const pairs: [Question, string][] = [
+    [{ ask: "throughput", kernel: 0, branch: null }, '{"ask":"throughput"}'],
+    [{ kernel: 3, branch: 1, ask: "throughput" }, '{"ask":"throughput","branch":1,"kernel":3}'],
+    [{ ask: "caches", before: [], after: ["UPCAST(0, 4)"] }, '{"after":["UPCAST(0, 4)"],"ask":"caches"}'],
+    [{ ask: "matches", rule: "×" }, '{"ask":"matches","rule":"×"}'],
+    [{ ask: "debug", counters: { r1: 2, g0: 1 } }, '{"ask":"debug","counters":{"g0":1,"r1":2}}'],
+  ];
+  for (const [question, key] of pairs) assert.equal(canonical(question), key);
+});
+
+test("a page finds stored responses by what is requested", () => {
+  const found = { rules: ["mine"] };
+  const stored = new StoredResponses({ '{"ask":"write","text":"x"}': found, '{"ask":"gpu"}': {} });
+  assert.equal(stored.get({ text: "x", ask: "write" }), found);
+  assert.equal(stored.get({ ask: "write", text: "y" }), undefined);
+  assert.deepEqual(stored.of("write"), [[{ ask: "write", text: "x" }, found]]);
 });

@@ -10,6 +10,7 @@ from hashlib import sha256
 from html import escape
 from typing import Any
 
+from tinyexplore.explore.analysis.requests import Shape, canonical, to_data
 from tinyexplore.explore.analysis.shapes.of_trace import shapes_data
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.counted import count_text
@@ -58,15 +59,16 @@ def export_html(
     trace: Trace,
     tour: Sequence[dict[str, Any]] = (),
     *,
-    asked: Mapping[str, Mapping[str, Any]] | None = None,
+    responses: Mapping[str, Any] | None = None,
     engine: str = "",
     runnable: Sequence[dict[str, Any]] = (),
 ) -> str:
     """The whole trace as one page: interactive with JavaScript, a picture and tables without.
 
-    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `asked`: answers
-    that it keeps (`byhand.asked.Asked.as_data`). `engine`: the elements of a live page's engine (`explore/live`).
-    `runnable`: kernels that the page can run (`runnable.py`). The page of a trace without kernels is one line.
+    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `responses`: those
+    that it stores, by canonical request; those about shapes are added. `engine`: the elements of a live page's engine
+    (`explore/live`). `runnable`: kernels that the page can run (`runnable.py`). The page of a trace without kernels is
+    one line.
     """
     if not engine and (line := line_instead(trace)):
         return _line_page(trace, line)
@@ -74,14 +76,10 @@ def export_html(
     script = script_text("standalone")
     title = escape(trace.title or "tinyexplore")
     options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
-    shapes = shapes_data(trace)
-    known = {
-        "shapes": shapes,
-        **{panel: dict((asked or {}).get(panel, {})) for panel in ("throughputs", "rosettas", "gpus", "caches")},
-        "runnable": list(runnable),
-    }
-    words = well_formed(json.dumps(known, ensure_ascii=False, separators=(",", ":")))
-    kept = b64encode(gzip.compress(words.encode(), mtime=0)).decode()
+    shapes = {canonical(Shape(node)): to_data(data) for node, data in shapes_data(trace).items()}
+    stored = {"responses": {**shapes, **(responses or {})}, "runnable": list(runnable)}
+    words = well_formed(json.dumps(stored, ensure_ascii=False, separators=(",", ":")))
+    packed = b64encode(gzip.compress(words.encode(), mtime=0)).decode()
     scripts = [script, script_text("live")] if engine else [script]
     allowed = policy(*scripts, compiles=bool(engine or runnable))
     page = f"""<!doctype html>
@@ -97,8 +95,8 @@ def export_html(
 <div id="explorer"{options}></div>
 <noscript>{static_html(trace)}</noscript>
 <script type="application/octet-stream+base64" id="trace">{payload}</script>
-<script type="application/octet-stream+base64" id="kept">{kept}</script>
-{engine or chunk_scripts(_chunks_for(trace, known))}
+<script type="application/octet-stream+base64" id="stored">{packed}</script>
+{engine or chunk_scripts(_chunks_for(trace, stored))}
 <script>{script}</script>
 </body>
 </html>
@@ -151,20 +149,21 @@ def chunk_scripts(names: Iterable[str] | None = None) -> str:
     return "\n".join(f'<script type="{kind}" data-chunk="{name}">{text}</script>' for name, text in texts.items())
 
 
-def _chunks_for(trace: Trace, known: Mapping[str, Any]) -> list[str]:
-    """What a page can use: it has nobody to ask, so it shows what the trace has recorded and the page keeps."""
+def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
+    """The panels of a page without Python: those that show what the trace recorded, or responses that it stores."""
     from tinyexplore.widgets.front_end import chunk_names
 
+    requests = {json.loads(request)["ask"] for request in stored["responses"]}
     fusion = any(branch.schedule is not None for branch in trace.branches)
     shows_something = {
-        "byhand": trace.recordings or known["caches"],
+        "byhand": trace.recordings or "caches" in requests,
         "tuner": trace.branches,
         "fusion": fusion,
-        "shape": known["shapes"],
-        "throughput": known["throughputs"],
-        "rosetta": known["rosettas"],
-        "warps": known["gpus"],
-        "runhere": known["runnable"],
+        "shape": "shape" in requests,
+        "throughput": "throughput" in requests,
+        "rosetta": "rosetta" in requests,
+        "warps": "gpu" in requests,
+        "runhere": stored["runnable"],
     }
     return [name for name in chunk_names() if shows_something.get(name, True)]
 

@@ -1,394 +1,28 @@
-"""Requests: what a view, a page with engine or a script asks of Python, as data.
-
-A request is a frozen dataclass that `@request(name, response)` puts into the one table, `REQUESTS`. As JSON it is an
-object: `{"ask": "why", "node": 17, "stage": 4}` is `Why(node=17, stage=4)`. Its response is a dataclass, or plain data
-where no class is named. What cannot be answered is `{"error": "..."}`.
-
-`python -m tinyexplore.explore.schema` writes the TypeScript types of both.
-"""
+"""Responding for a view: the whole table of requests, and who responds in a notebook and in a page with engine."""
 
 from __future__ import annotations
 
-import json
-import types
-import typing
-from base64 import b64encode
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from tinyexplore.explore.analysis.requests import (
+    GONE,
+    REQUESTS,
+    Data,
+    Request,
+    RequestError,
+    Source,
+    canonical,
+    from_data,
+    request,
+    respond,
+)
 from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.whatif import requests as _whatif  # noqa: F401  it registers further requests
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import ByHand
-    from tinyexplore.explore.analysis.byhand.debugger import Debugger
-
-GONE = "the Explorer of this view is gone: keep it in a variable, and show it again"
-MAX_ERROR = 2000  # characters of an exception in a response
-MAX_STEPS = 1_000_000  # of one request to the debugger: half a second, so that a notebook's kernel stays responsive
-Data = dict[str, Any]
-
-
-class RequestError(ValueError):
-    """A request that is malformed, or that nobody here can answer."""
-
-
-@dataclass
-class Source:
-    """What requests are answered from.
-
-    trace: returns the trace that the view shows. explorer: returns the Explorer whose kernels can run again, or None.
-    may_run_code: whether a request may run Python code that it brings, as in a page that carries the engine.
-    debuggers: those that were stepped, by kernel. compared: models of caches, by kernel and opts.
-    """
-
-    trace: Callable[[], Trace]
-    explorer: Callable[[], ByHand | None] = lambda: None
-    may_run_code: bool = False
-    debuggers: dict[int, Debugger] = field(default_factory=dict)
-    compared: dict[Any, Data] = field(default_factory=dict)
-
-    def kernels(self) -> ByHand:
-        """The Explorer; RequestError where it is gone."""
-        found = self.explorer()
-        if found is None:
-            raise RequestError(GONE)
-        return found
-
-
-class Request:
-    """What a request has: its name, the class of its response as "module:name" ("" for plain data), and `respond`."""
-
-    name: ClassVar[str]
-    response: ClassVar[str]
-
-    def respond(self, source: Source) -> Any:
-        """The response: a dataclass, or a dict of plain data. ValueError and RuntimeError say why there is none."""
-        raise NotImplementedError
-
-
-REQUESTS: dict[str, type[Request]] = {}
-_R = TypeVar("_R", bound=type[Request])
-
-
-def request(name: str, response: str = "") -> Callable[[_R], _R]:
-    """Puts a class of requests into the table under `name`. `response`: the class of its responses, "module:name"."""
-
-    def register(cls: _R) -> _R:
-        cls.name, cls.response = name, response
-        REQUESTS[name] = cls
-        return cls
-
-    return register
-
-
-# *** what a trace answers ***
-
-
-@request("why", "tinyexplore.explore.analysis.why.rules:WhyNot")
-@dataclass(frozen=True)
-class Why(Request):
-    """Which rules fired at a node, which could, and what stopped the others. `stage`, `step`: where; None: anywhere."""
-
-    node: int
-    stage: int | None = None
-    step: int | None = None
-    rule: str | None = None
-
-    def respond(self, source: Source) -> Any:
-        from tinyexplore.explore.analysis.why.rules import explainer
-
-        found = explainer(source.trace())
-        stage, step = (self.stage, self.step) if self.stage is not None else found.place_of(self.node)
-        return found.why_not(self.node, stage, step, self.rule)
-
-
-@request("why kernels", "tinyexplore.explore.analysis.why.fusions:WhyKernels")
-@dataclass(frozen=True)
-class WhyTwoKernels(Request):
-    """Why the LazyBuffers `a` and `b` share a kernel, or do not."""
-
-    a: int
-    b: int
-
-    def respond(self, source: Source) -> Any:
-        from tinyexplore.explore.analysis.why.fusions import why_kernels
-
-        return why_kernels(source.trace(), self.a, self.b)
-
-
-@request("shape")
-@dataclass(frozen=True)
-class Shape(Request):
-    """Where the elements of a node lie in memory, after further `moves`: names and arguments of movements."""
-
-    node: int | None = None
-    moves: tuple[Any, ...] = ()
-
-    def respond(self, source: Source) -> Any:
-        from tinyexplore.explore.analysis.shapes.of_trace import shape_data
-
-        return shape_data(source.trace(), self.node, self.moves)
-
-
-@dataclass(frozen=True)
-class RuleList:
-    """The rules of the pipeline, and those written here. `proves`: whether firings are proved, or why not."""
-
-    rows: tuple[Any, ...]
-    proves: str
-
-
-@request("rules", "tinyexplore.explore.notebook.requests:RuleList")
-@dataclass(frozen=True)
-class Rules(Request):
-    """All rules, with how often each fired in the trace."""
-
-    def respond(self, source: Source) -> Any:
-        from tinyexplore.explore.whatif.playground.door import rule_rows
-        from tinyexplore.explore.whatif.playground.proof import how_sure
-
-        return RuleList(rule_rows(source.trace()), how_sure())
-
-
-@dataclass(frozen=True)
-class MatchList:
-    """The places at which a rule would fire."""
-
-    places: tuple[Any, ...]
-
-
-@request("matches", "tinyexplore.explore.notebook.requests:MatchList")
-@dataclass(frozen=True)
-class Matches(Request):
-    """The places at which a rule would fire, each firing checked."""
-
-    rule: str
-
-    def respond(self, source: Source) -> Any:
-        from tinyexplore.explore.whatif.playground.door import find_rule
-        from tinyexplore.explore.whatif.playground.matches import matches_of
-
-        return MatchList(tuple(matches_of(source.trace(), find_rule(self.rule))))
-
-
-@dataclass(frozen=True)
-class CheckResult:
-    """The check of a firing; of a wrong one the inputs, and the values before and after at these."""
-
-    status: str
-    says: str
-    inputs: tuple[tuple[str, str], ...] = ()
-    was: str = ""
-    has_become: str = ""
-
-
-@request("check", "tinyexplore.explore.notebook.requests:CheckResult")
-@dataclass(frozen=True)
-class Check(Request):
-    """Whether a firing kept the value: the one at `step` of a stage."""
-
-    stage: int
-    step: int
-
-    def respond(self, source: Source) -> Any:
-        from tinyexplore.explore.whatif.playground.checking import check_firings
-
-        (found,) = check_firings(source.trace(), stages=[self.stage], step=self.step)
-        verdict, wrong = found.verdict, found.verdict.counterexample
-        if wrong is None:
-            return CheckResult(verdict.status, str(verdict))
-        return CheckResult(verdict.status, str(verdict), wrong.inputs, wrong.before, wrong.after)
-
-
-# *** what takes kernels that can run again ***
-
-
-@dataclass(frozen=True)
-class PackedTrace:
-    """A trace as `trace_to_bytes` writes it, in base64."""
-
-    trace: str
-
-
-@request("branch", "tinyexplore.explore.notebook.requests:PackedTrace")
-@dataclass(frozen=True)
-class BranchTrace(Request):
-    """The trace of a branch, for a view of its own. `kernel`: which one, where the branch changed several."""
-
-    branch: int
-    kernel: int | None = None
-
-    def respond(self, source: Source) -> Any:
-        from tinyexplore.explore.tracefile.codec import trace_to_bytes
-        from tinyexplore.explore.whatif.door import WhatIfDoor
-
-        explorer = source.kernels()
-        if not isinstance(explorer, WhatIfDoor):
-            raise RequestError(GONE)
-        return PackedTrace(b64encode(trace_to_bytes(explorer.branch_trace(self.branch, self.kernel))).decode())
-
-
-@request("debug")
-@dataclass(frozen=True)
-class Debug(Request):
-    """Steps the debugger of a kernel, and returns its state.
-
-    do: "look" | "step" | "back" | "run to" | "run until" | "iteration" | "restart" | "finish" | "made up" (begin with
-    made-up inputs). count: steps. line: of the listing. condition: see `conditions.py`. counters: of loops, by name.
-    lane: the only one that is shown of a vector.
-    """
-
-    kernel: int = 0
-    do: str = "look"
-    count: int = 1
-    line: int | None = None
-    condition: str = ""
-    counters: dict[str, int] | None = None
-    lane: int | None = None
-
-    def respond(self, source: Source) -> Any:
-        from tinyexplore.explore.analysis.byhand.answers import debugger_data, row_widths
-
-        if self.do == "run to" and self.line is None:
-            raise RequestError('debug: "run to" needs a line')
-        explorer = source.kernels()
-        if self.do == "made up":
-            source.debuggers[self.kernel] = explorer.debug(self.kernel, "made up")
-        if self.kernel not in source.debuggers:
-            source.debuggers[self.kernel] = explorer.debug(self.kernel)
-        debugger = source.debuggers[self.kernel]
-        debugger.most_steps = MAX_STEPS
-        self._act(debugger)
-        return debugger_data(debugger, row_widths(explorer.trace, self.kernel), self.lane)
-
-    def _act(self, debugger: Debugger) -> None:
-        match self.do:
-            case "step":
-                debugger.step(self.count)
-            case "back":
-                debugger.back(self.count)
-            case "run to":
-                debugger.run_to(self.line or 0)
-            case "run until":
-                debugger.run_until(self.condition)
-            case "iteration":
-                debugger.iteration(**(self.counters or {}))
-            case "restart":
-                debugger.restart()
-            case "finish":
-                debugger.finish()
-
-
-@request("caches")
-@dataclass(frozen=True)
-class Caches(Request):
-    """The caches under a kernel with the opts `before` and those `after`, side by side; None: the opts as captured."""
-
-    kernel: int = 0
-    before: tuple[str, ...] | None = ()
-    after: tuple[str, ...] | None = None
-
-    def respond(self, source: Source) -> Any:
-        from tinyexplore.explore.analysis.byhand.answers import caches_data
-
-        explorer = source.kernels()
-        key = (self.kernel, self.before, self.after)
-        if key not in source.compared:
-            source.compared[key] = caches_data(explorer, *key)
-        explorer._asked.caches[self.kernel] = (self.before, self.after)
-        return source.compared[key]
-
-
-@request("gpu")
-@dataclass(frozen=True)
-class GPU(Request):
-    """The grid of a GPU's kernel, the accesses of a warp, and the occupancy."""
-
-    kernel: int = 0
-
-    def respond(self, source: Source) -> Any:
-        return source.kernels().gpu(self.kernel).as_data()
-
-
-@request("throughput")
-@dataclass(frozen=True)
-class ThroughputOf(Request):
-    """What bounds the busiest loop of a kernel, as captured or in a branch."""
-
-    kernel: int = 0
-    branch: int | None = None
-
-    def respond(self, source: Source) -> Any:
-        explorer = source.kernels()
-        branch = None if self.branch is None else explorer.trace.branches[self.branch]
-        return explorer.throughput(self.kernel, branch).as_data()
-
-
-@request("rosetta")
-@dataclass(frozen=True)
-class Translations(Request):
-    """A kernel in other languages, or for other machines: see `Explorer.rosetta`."""
-
-    kernel: int = 0
-    targets: str | tuple[str, ...] | None = None
-
-    def respond(self, source: Source) -> Any:
-        return source.kernels().rosetta(self.kernel, self.targets).as_data()
-
-
-# *** answering ***
-
-
-def from_data(data: Any) -> Request:
-    """The request that an object of JSON is; RequestError where it is none."""
-    if not isinstance(data, Mapping):
-        raise RequestError(f"a request is an object, found {type(data).__name__}")
-    name = data.get("ask")
-    if not isinstance(name, str) or name not in REQUESTS:
-        raise RequestError(f"unknown request {name!r:.80}; known: {', '.join(REQUESTS)}")
-    cls = REQUESTS[name]
-    hints = typing.get_type_hints(cls)
-    known = {one.name: one for one in fields(cls)}  # type: ignore[arg-type]
-    values = {}
-    for key, value in data.items():
-        if key == "ask":
-            continue
-        if key not in known:
-            raise RequestError(f"{name}: no field {key!r:.80}; there are {', '.join(known) or 'none'}")
-        values[key] = _checked(value, hints[key], f"{name}: {key}")
-    missing = [key for key, one in known.items() if key not in values and one.default is MISSING]
-    if missing:
-        raise RequestError(f"{name}: {', '.join(missing)} is missing")
-    return cls(**values)
-
-
-def _checked(value: Any, hint: Any, what: str) -> Any:
-    """`value` of JSON as a value of the type `hint`; RequestError where it is none."""
-    for option in typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,):
-        origin, arguments = typing.get_origin(option), typing.get_args(option)
-        if origin is tuple and isinstance(value, (list, tuple)):
-            return tuple([_checked(one, arguments[0], what) for one in value])
-        if origin is dict and isinstance(value, Mapping):
-            return {_checked(key, arguments[0], what): _checked(one, arguments[1], what) for key, one in value.items()}
-        if option is Any or (isinstance(option, type) and type(value) is option):
-            return value
-    words = getattr(hint, "__name__", None) or str(hint)
-    raise RequestError(f"{what}: expected {words}, found {type(value).__name__} {value!r:.60}")
-
-
-def respond(source: Source, data: Any) -> Data:
-    """The response to a request, both as data. Nothing raises: a page may send anything, and an error is a response."""
-    try:
-        found = from_data(data).respond(source)
-        response: Data = json.loads(json.dumps(found if isinstance(found, dict) else asdict(found)))
-        return response
-    except (ValueError, RuntimeError) as error:
-        text = str(error) or type(error).__name__
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-    return {"error": text[:MAX_ERROR]}
 
 
 def answer(trace: Trace, data: Any) -> Data:
@@ -406,4 +40,16 @@ class Answers:
         return respond(self._source, data)
 
 
-__all__ = ["REQUESTS", "Answers", "Request", "RequestError", "Source", "answer", "from_data", "request", "respond"]
+__all__ = [
+    "GONE",
+    "REQUESTS",
+    "Answers",
+    "Request",
+    "RequestError",
+    "Source",
+    "answer",
+    "canonical",
+    "from_data",
+    "request",
+    "respond",
+]

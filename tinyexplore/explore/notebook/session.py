@@ -18,7 +18,8 @@ from weakref import ref
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import Sampling, further_listings, measuring_on, sampling, step_by_step
-from tinyexplore.explore.analysis.byhand.asked import Asked, ByHand
+from tinyexplore.explore.analysis.byhand.asked import ByHand
+from tinyexplore.explore.analysis.requests import Responses
 from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
 from tinyexplore.explore.notebook.shown import shown
 from tinyexplore.explore.recording.elsewhere import Elsewhere
@@ -110,7 +111,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._whatif: WhatIf | None = None
         self._changeable: dict[str, Any] = {}  # what of the capture can be otherwise
         self._kept: dict[int, Kept] = {}
-        self._asked = Asked()
+        self.responses = Responses()
         self._schedules: list[Scheduled] = []  # until the trace is made
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
 
@@ -598,7 +599,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._widget = self._parts = self._trace = self._untold = self._packed = self.result = self.error = None
         self._recorder = self._whatif = None
         self._kept, self._contents, self._changeable = {}, {}, {}
-        self._asked = Asked()
+        self.responses = Responses()
         self._selected, self._is_closed = (), True
 
     def compress(self) -> None:
@@ -654,7 +655,7 @@ class Explorer(WhatIfDoor, ByHand):
         if rosetta:
             self._translate_all()
         self._look_at_warps()
-        asked = self._asked.as_data(self)
+        responses = self.responses.as_data(self)
         if iterations:
             trace = self._recorded(trace, iterations)
         if live:
@@ -665,7 +666,7 @@ class Explorer(WhatIfDoor, ByHand):
                 self._kept,
                 graphs=self.whatif.graphs,
                 tour=tour,
-                asked=asked,
+                responses=responses,
                 pyodide=pyodide,
             )
         else:
@@ -673,7 +674,7 @@ class Explorer(WhatIfDoor, ByHand):
             from tinyexplore.explore.exports.runnable import runnable
 
             modules = runnable(trace, self._kept, all_devices=run_here)
-            page = export_html(trace, tour, asked=asked, runnable=modules)
+            page = export_html(trace, tour, responses=responses, runnable=modules)
         if path is not None:
             write_text(path, page)
         return page

@@ -1,6 +1,6 @@
 // The page's side of its engine: a worker with Python in it, started when somebody first asks something.
 
-import type { Ask, Question } from "../asking";
+import type { Ask, Question, Response } from "../asking";
 import { button, h, replaceChildren } from "../dom";
 import type { Engine, Told } from "../engine";
 import type { Message } from "../whatif";
@@ -39,11 +39,11 @@ export class PageEngine implements Engine {
 
   // *** asking ***
 
-  readonly ask: Ask = async (question: Question) => {
+  readonly ask: Ask = async <Q extends Question>(question: Q) => {
     const { answer } = await this.request((id) => ({ do: "ask", id, question: JSON.stringify(question) }));
     const found = JSON.parse(answer) as { error?: string };
     if (found.error !== undefined) throw new Error(found.error);
-    return found;
+    return found as Response<Q>;
   };
 
   /** Runs a program; the answer as JSON, and the trace of what it computed. */

@@ -1,7 +1,9 @@
 // The lines of several texts in rows, none of them moved; `aligned` in tinyexplore/explore/analysis/comparing/rosetta.py does the same.
 
+import type { TranslationData } from "../requests";
+
 /** A line of a text: what it is aligned by, and all that it descends from, as places in the list of origins. */
-export type RosettaLine = [text: string, row: number | null, origins: number[]];
+export type RosettaLine = TranslationData["lines"][number];
 export type Span = [first: number, end: number];
 
 export interface Row {

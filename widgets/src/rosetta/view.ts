@@ -7,23 +7,7 @@ import { count } from "../format";
 import type { Change, Store, View } from "../store";
 import { tokenize } from "../tokens";
 import { type RosettaLine, type Row, aligned } from "./align";
-
-/** `Rosetta.as_data` in tinyexplore/explore/analysis/comparing/rosetta.py. */
-export interface RosettaData {
-  kernel: string;
-  origins: [label: string, detail: string, group: string, node: number | null, ends: boolean][];
-  translations: Translation[];
-}
-
-interface Translation {
-  target: string;
-  words: string;
-  machine: string;
-  language: string;
-  opts: string[];
-  lines: RosettaLine[];
-  refusal: string;
-}
+import type { RosettaData, TranslationData } from "../requests";
 
 const FIRST = ["c", "cuda", "wasm"];
 const WIDE = 1000; // pixels: from here on there is room for three
@@ -59,9 +43,8 @@ export class RosettaView implements View {
     const kernel = programKernel(this.store);
     if (this.store.cursor.panel !== "rosetta" || kernel === this.kernel) return;
     this.kernel = kernel;
-    void this.answering.request<RosettaData>({
+    void this.answering.request({
       question: { ask: "rosetta", kernel },
-      kept: this.store.rosettas[String(kernel)],
       meanwhile: "translating …",
       nobody: [
         "This kernel was not translated before the page was made. In a notebook this panel does it, and so does ",
@@ -106,7 +89,7 @@ export class RosettaView implements View {
   }
 
   /** The texts that are side by side: those that the reader chose, as far as they are there. */
-  private columns({ translations }: RosettaData): Translation[] {
+  private columns({ translations }: RosettaData): TranslationData[] {
     const most = this.element.clientWidth >= WIDE ? 3 : 2;
     const shown = translations.filter(({ refusal }) => refusal === "");
     const first = [...FIRST.flatMap((name) => shown.filter(({ target }) => target === name)), ...shown].slice(0, most);
@@ -115,7 +98,7 @@ export class RosettaView implements View {
     return chosen.length > 0 ? chosen : translations.slice(0, most);
   }
 
-  private head(found: RosettaData, { target, opts, refusal }: Translation, place: number): HTMLElement {
+  private head(found: RosettaData, { target, opts, refusal }: TranslationData, place: number): HTMLElement {
     const options = found.translations.map((one) =>
       h(
         "option",
@@ -167,7 +150,7 @@ export class RosettaView implements View {
   }
 
   /** What stands before the function is helpers and types: folded where it is long. */
-  private folded(rows: Row[], columns: Translation[]): (Row | HTMLElement)[] {
+  private folded(rows: Row[], columns: TranslationData[]): (Row | HTMLElement)[] {
     const start = rows.findIndex(({ origin }) => origin !== null);
     const longest = Math.max(
       0,
@@ -190,7 +173,7 @@ export class RosettaView implements View {
     return [h("tr", { class: "fold" }, h("th", {}), ...cells), ...rows.slice(start)];
   }
 
-  private row({ origins }: RosettaData, columns: Translation[], { origin, spans, elsewhere }: Row): HTMLElement {
+  private row({ origins }: RosettaData, columns: TranslationData[], { origin, spans, elsewhere }: Row): HTMLElement {
     const [label, detail, group, , ends] = origin === null ? ["", "", "", null, false] : origins[origin];
     const cells = columns.map((column, i) => {
       const [first, end] = spans[i];

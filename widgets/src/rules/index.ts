@@ -9,7 +9,8 @@ import { codeBlock } from "../views/steptext";
 import { counterexample, verdictTag } from "../views/verdict";
 import { type Command, type WhatIf, whatIfOf } from "../whatif";
 import { branchView, firingsOf, isAboutRules, titleOf } from "./branch";
-import { type Match, type RuleRow, type Verdict, recordedRules } from "./rows";
+import type { Match, RuleRow } from "../requests";
+import { recordedRules } from "./rows";
 import { stepThrough } from "./stepping";
 
 const MOST_PLACES = 60;
@@ -130,7 +131,7 @@ export class RulesView implements View {
     replaceChildren(this.wrote, "asking Python …");
     this.draft.removeAttribute("aria-invalid");
     try {
-      const { rules } = (await ask({ ask: "write", text: this.draft.value })) as { rules: string[] };
+      const { rules } = await ask({ ask: "write", text: this.draft.value });
       replaceChildren(this.wrote);
       await this.askRules();
       this.choose(rules[0], true);
@@ -147,7 +148,7 @@ export class RulesView implements View {
     const { ask } = this.store;
     if (ask === null) return;
     this.asked = true;
-    const found = (await ask({ ask: "rules" }).catch(() => null)) as { rows: RuleRow[]; proves: string } | null;
+    const found = await ask({ ask: "rules" }).catch(() => null);
     if (found === null) return;
     this.proves = found.proves;
     this.rows = [...found.rows].sort((a, b) => Number(b.own) - Number(a.own) || b.firings - a.firings);
@@ -171,7 +172,7 @@ export class RulesView implements View {
     this.places = "asking Python where it matches …";
     this.draw();
     try {
-      const found = (await ask({ ask: "matches", rule })) as { places: Match[] };
+      const found = await ask({ ask: "matches", rule });
       if (rule !== this.chosen) return;
       this.places = found.places;
       if (show && found.places.length > 0)
@@ -198,9 +199,7 @@ export class RulesView implements View {
     if (ask === null) return;
     await new Promise((resolve) => setTimeout(resolve, DELAY_MS)); // who walks on wants another one
     if (key !== `${cursor.stage} ${this.store.cursor.step}` || cursor !== this.store.cursor) return;
-    const found = (await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null)) as
-      | (Verdict & { says: string })
-      | null;
+    const found = await ask({ ask: "check", stage: stage.id, step: cursor.step }).catch(() => null);
     if (found !== null && cursor === this.store.cursor)
       replaceChildren(this.here, where, " ", verdictTag(found.status), ` ${found.says}`);
   }

@@ -1,35 +1,7 @@
-// What Python says of rules (tinyexplore/explore/whatif/playground), and what a trace says without it.
+// What a trace says of rules, without Python.
 
 import type { Trace } from "../model";
-
-export interface RuleRow {
-  name: string;
-  law: string;
-  doc: string;
-  passes: string[];
-  firings: number;
-  own: boolean;
-}
-
-export interface Verdict {
-  status: string;
-  samples: number;
-  reason: string;
-  counterexample: { inputs: [string, string][]; before: string; after: string } | null;
-}
-
-export interface Match {
-  rule: string;
-  kernel: number;
-  stage: number;
-  name: string;
-  step: number;
-  node: number;
-  digest: string;
-  before: string;
-  after: string;
-  verdict: Verdict;
-}
+import type { RuleRow } from "../requests";
 
 /** The rules that fired in a trace, those that fired most first. */
 export function recordedRules(trace: Trace): RuleRow[] {
@@ -42,12 +14,14 @@ export function recordedRules(trace: Trace): RuleRow[] {
       passes.set(rule, (passes.get(rule) ?? new Set()).add(stage.name));
     }
   }
-  const rows = trace.rules.map(({ id, name, law, doc }) => ({
+  const rows = trace.rules.map(({ id, name, law, doc, file, line }) => ({
     name,
     law,
     doc,
     passes: [...(passes.get(id) ?? [])],
     firings: firings.get(id) ?? 0,
+    file,
+    line,
     own: false,
   }));
   return rows.filter((row) => row.firings > 0).sort((a, b) => b.firings - a.firings);

@@ -8,29 +8,7 @@ import { parameterName } from "../kernels";
 import type { Change, Store, View } from "../store";
 import { nameOf } from "../tuner/tree";
 import { isWhole, whatIfOf } from "../whatif";
-
-interface Counts {
-  found: number[];
-  reuse: number[];
-}
-
-interface Model {
-  name: string;
-  opts: string[];
-  levels: string[];
-  caches: [string, number, number, number][];
-  total: Counts;
-  accesses: (Counts & { text: string; stored: boolean; buffer: string })[];
-  loops: [string, Counts][];
-  tile: { counters: [string, number][]; buffers: [string, number[], number][] } | null;
-}
-
-/** `caches_data` in tinyexplore/explore/analysis/byhand/answers.py; what is beside what: of a buffer, a loop or a line, its name. */
-export interface CachesData {
-  after: Model;
-  before: Model | null;
-  rows: [string, string, Counts | null, Counts | null][];
-}
+import type { CacheModelData, CachesData, Traffic } from "../requests";
 
 /** Opts to be looked at: null is as captured. */
 type Opts = string[] | null;
@@ -72,7 +50,8 @@ export class CachesView implements View {
 
   /** In a page: what was asked before. */
   private showKept(kernel: number): void {
-    const kept = this.store.caches[String(kernel)];
+    const stored = this.store.responses.of("caches").filter(([{ kernel: number = 0 }]) => number === kernel);
+    const kept = stored.at(-1)?.[1];
     const asks = [
       "This kernel's caches were not asked for before the page was made. In a notebook this panel does, and so does ",
       h("code", {}, `view.kernels[${kernel}].caches()`),
@@ -109,7 +88,7 @@ export class CachesView implements View {
       );
     this.element.setAttribute("aria-busy", "true");
     try {
-      const found = (await ask({ ask: "caches", kernel: kernel ?? 0, before, after })) as CachesData;
+      const found = await ask({ ask: "caches", kernel: kernel ?? 0, before, after });
       if (kernel === this.kernel && asked === JSON.stringify(this.sides)) this.show(found);
     } catch (error) {
       if (kernel !== this.kernel) return;
@@ -212,7 +191,7 @@ export class CachesView implements View {
 
 /** The same, its buffers called as `called` has them. */
 function withNames(found: CachesData, called: (name: string) => string): CachesData {
-  const model = <M extends Model | null>(side: M): M =>
+  const model = <M extends CacheModelData | null>(side: M): M =>
     side === null || side.tile === null
       ? side
       : {
@@ -233,9 +212,9 @@ function key(opts: Opts): string {
 
 // *** two beside each other ***
 
-function pairs(before: Model, after: Model, rows: CachesData["rows"]): HTMLElement {
+function pairs(before: CacheModelData, after: CacheModelData, rows: CachesData["rows"]): HTMLElement {
   const { levels } = after;
-  const head = (title: string, { name, opts }: Model): HTMLElement =>
+  const head = (title: string, { name, opts }: CacheModelData): HTMLElement =>
     h("h5", {}, title, h("span", { class: "faint" }, ` · ${name} · ${opts.join(" ") || "no opts"}`));
   const most = Math.max(1, sum(before.total), sum(after.total));
   const parts: HTMLElement[] = [
@@ -268,8 +247,8 @@ function group(of: string, title: string, rows: CachesData["rows"], levels: stri
 function pair(
   name: string,
   title: string,
-  before: Counts | null,
-  after: Counts | null,
+  before: Traffic | null,
+  after: Traffic | null,
   levels: string[],
   most: number,
 ): HTMLElement[] {
@@ -288,9 +267,9 @@ function pair(
 }
 
 /** What memory answers, in lines and bytes, and how that changed: a share of fewer touches may grow while this falls. */
-function headline(before: Model | null, after: Model): HTMLElement {
+function headline(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const line = after.caches[0]?.[3] ?? 64;
-  const told = ({ total }: Model): string =>
+  const told = ({ total }: CacheModelData): string =>
     `${grouped(total.found.at(-1)!)} lines, ${bytes(total.found.at(-1)! * line)}`;
   const change = before === null ? "" : times(before.total.found.at(-1)!, after.total.found.at(-1)!);
   const words = before === null ? told(after) : `${told(before)} → ${told(after)}`;
@@ -309,7 +288,7 @@ function times(was: number, now: number): string {
 }
 
 /** Touches by reuse distance, in powers of two, beside what each cache holds; the last bar is first touches. */
-function histogram(before: Model | null, after: Model): HTMLElement {
+function histogram(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const { width, height, left, right, top, bottom } = HISTOGRAM;
   const sides = before === null ? [after] : [before, after];
   const last = after.total.reuse.length - 1;
@@ -402,7 +381,7 @@ function distance(group: number): string {
 
 // *** one alone ***
 
-function side(title: string, model: Model): HTMLElement {
+function side(title: string, model: CacheModelData): HTMLElement {
   const { accesses, loops, total, levels } = model;
   const largest = Math.max(1, ...accesses.map(sum));
   return h(
@@ -425,14 +404,14 @@ function side(title: string, model: Model): HTMLElement {
   );
 }
 
-function tiles(which: string, { tile }: Model): HTMLElement {
+function tiles(which: string, { tile }: CacheModelData): HTMLElement {
   if (tile === null) return h("section", {});
   const at = tile.counters.map(([name, value]) => `${name}=${value}`).join(", ");
   const title = `${which === "" ? "" : `${which}: `}cache lines of one pass of the innermost loop, at ${at}`;
   return h("section", {}, h("h6", {}, title), ...tile.buffers.map(([name, lines, of]) => strip(name, lines, of)));
 }
 
-function row(name: string, title: string, counts: Counts, levels: string[], most: number, more = ""): HTMLElement {
+function row(name: string, title: string, counts: Traffic, levels: string[], most: number, more = ""): HTMLElement {
   const all = sum(counts);
   const shares = counts.found.map((count, i) => ({ count, level: levels[i], i })).filter(({ count }) => count > 0);
   const words = shares
@@ -469,7 +448,7 @@ function strip(name: string, lines: number[], of: number): HTMLElement {
   );
 }
 
-function sum({ found }: Counts): number {
+function sum({ found }: Traffic): number {
   return found.reduce((a, b) => a + b, 0);
 }
 

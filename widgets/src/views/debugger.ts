@@ -3,19 +3,22 @@
 // focus.
 
 import { grouped } from "../format";
-import type { Ask } from "../asking";
 import { button, h, replaceChildren } from "../dom";
 import { parameterName } from "../kernels";
-import { type Action, RecordedRun, type State, type Tensor } from "../recorded";
+import { type Action, RecordedRun } from "../recorded";
+import type { DebugRequest, DebuggerState, TensorData } from "../requests";
 import type { Change, Store, View } from "../store";
+
+/** Steps the debugger: Python's, or the steps that the trace recorded. */
+type Step = (request: DebugRequest) => Promise<DebuggerState>;
 
 export class DebuggerView implements View {
   readonly element = h("div", { class: "debugger scroll", tabindex: 0, role: "region", "aria-label": "Debugger" });
   private kernel: number | null = null;
-  private state: State | null = null;
+  private state: DebuggerState | null = null;
   private condition = "nan";
   private lane: number | null = null;
-  private run: Ask | null = null;
+  private run: Step | null = null;
   private busy = false;
   private leavesField = false;
 
@@ -46,11 +49,11 @@ export class DebuggerView implements View {
   }
 
   /** Steps what the trace keeps of the kernel. */
-  private recorded(kernel: number): Ask | null {
+  private recorded(kernel: number): Step | null {
     const found = this.store.index.trace.recordings.find((one) => one.kernel === kernel);
     if (found === undefined) return null;
     const run = new RecordedRun(found);
-    return async (action) => run.answer({ ...action });
+    return async (request) => run.answer(request);
   }
 
   private say(text: string, code: string, ...more: HTMLElement[]): void {
@@ -67,17 +70,17 @@ export class DebuggerView implements View {
     this.act(action);
   }
 
-  private async request(ask: Ask, action: Action): Promise<void> {
+  private async request(ask: Step, action: Action): Promise<void> {
     const { kernel } = this;
     this.busy = true;
     this.element.setAttribute("aria-busy", "true");
     try {
-      const state = (await ask({
+      const state = await ask({
         ask: "debug",
         kernel: kernel ?? 0,
         ...(this.lane === null ? {} : { lane: this.lane }),
         ...action,
-      })) as State;
+      });
       if (kernel !== this.kernel) return;
       this.state = state;
       this.show(state);
@@ -132,7 +135,7 @@ export class DebuggerView implements View {
     this.act(action);
   }
 
-  private show(state: State): void {
+  private show(state: DebuggerState): void {
     const hadFocus = this.element.contains(document.activeElement);
     const focused = hadFocus && !this.leavesField ? document.activeElement?.getAttribute("data-focus") : null;
     const scrolled = this.element.querySelector(".program")?.scrollTop ?? 0;
@@ -160,7 +163,7 @@ export class DebuggerView implements View {
     if (hadFocus && !this.element.contains(document.activeElement)) this.element.focus({ preventScroll: true });
   }
 
-  private controls(state: State): HTMLElement {
+  private controls(state: DebuggerState): HTMLElement {
     const control = (text: string, title: string, action: Action): HTMLElement => {
       const made = button(text, title, () => this.act(action));
       made.dataset.focus = title;
@@ -199,7 +202,7 @@ export class DebuggerView implements View {
   }
 
   /** Which lane of the vectors is shown. */
-  private lanes({ lanes }: State): HTMLElement | null {
+  private lanes({ lanes }: DebuggerState): HTMLElement | null {
     if (lanes < 2) return null;
     const names = ["all", ...Array.from({ length: lanes }, (_, i) => String(i))];
     const choose = (event: Event): void => {
@@ -218,7 +221,7 @@ export class DebuggerView implements View {
   }
 
   /** The counters of the loops; a number typed into one jumps to that iteration, with those of the loops around it. */
-  private counters({ nest, loops }: State): HTMLElement[] {
+  private counters({ nest, loops }: DebuggerState): HTMLElement[] {
     const open = new Map(loops);
     const fields = new Map<string, HTMLInputElement>();
     return nest.map(([name, around]) => {
@@ -250,7 +253,7 @@ export class DebuggerView implements View {
     });
   }
 
-  private program(state: State): HTMLElement {
+  private program(state: DebuggerState): HTMLElement {
     const values = new Map(state.values);
     const lines = state.listing.map((text, place) =>
       h(
@@ -282,7 +285,7 @@ export class DebuggerView implements View {
     return name === (buffer ?? "") ? null : h("span", { class: "faint" }, name.slice(0, -` · ${buffer}`.length));
   }
 
-  private touched(state: State): HTMLElement | null {
+  private touched(state: DebuggerState): HTMLElement | null {
     if (state.accesses.length === 0) return h("p", { class: "note faint" }, "This step touches no memory.");
     const [buffer, stored, index, value] = state.accesses[0];
     const places = index.filter((place) => place !== null);
@@ -296,11 +299,11 @@ export class DebuggerView implements View {
   }
 }
 
-function touchedFirst(tensors: Tensor[]): Tensor[] {
+function touchedFirst(tensors: TensorData[]): TensorData[] {
   return [...tensors].sort((a, b) => Number(b.lit.length > 0) - Number(a.lit.length > 0));
 }
 
-function grid({ name, size, width, first, cells, lit, recent, stored }: Tensor, called: string): HTMLElement {
+function grid({ name, size, width, first, cells, lit, recent, stored }: TensorData, called: string): HTMLElement {
   const now = new Set(lit);
   const before = new Set(recent);
   const boxes = cells.map((text, i) => {

@@ -4,19 +4,9 @@
 import { count, grouped } from "../format";
 import type { Ask } from "../asking";
 import { button, h, replaceChildren } from "../dom";
-import {
-  type Box,
-  type Cell,
-  type ShapeData,
-  type ShapeStep,
-  cellsOf,
-  memoryWidth,
-  memoryWindow,
-  shownBox,
-  sizesText,
-  viewText,
-} from "../shapes";
+import { type Box, type Cell, cellsOf, memoryWidth, memoryWindow, shownBox, sizesText, viewText } from "../shapes";
 import type { Change, Store, View } from "../store";
+import type { ShapeData, ShapeStepData } from "../requests";
 
 type Move = [string, string];
 
@@ -67,7 +57,7 @@ export class ShapeView implements View {
     const { ask } = this.store;
     this.element.setAttribute("aria-busy", "true");
     try {
-      const data = ask === null ? this.recorded(node ?? null) : ((await this.answer(ask, moves)) as ShapeData);
+      const data = ask === null ? this.recorded(node ?? null) : await this.answer(ask, moves);
       if (node !== this.node) return;
       if (data.node !== this.data?.node)
         this.hidden = new Set([...data.others.keys()].filter((i) => i >= SHOWN_OTHERS));
@@ -81,14 +71,14 @@ export class ShapeView implements View {
     }
   }
 
-  private answer(ask: Ask, moves: Move[]): Promise<unknown> {
+  private answer(ask: Ask, moves: Move[]): Promise<ShapeData> {
     return ask({ ask: "shape", ...(this.node === null ? {} : { node: this.node }), moves });
   }
 
   /** What the page keeps of the node, or of what it came from. */
   private recorded(node: number | null): ShapeData {
-    const { shapes } = this.store;
-    const known = Object.keys(shapes).map(Number);
+    const shapes = new Map(this.store.responses.of("shape").map(([question, data]) => [question.node ?? -1, data]));
+    const known = [...shapes.keys()];
     const origins =
       node === null
         ? known
@@ -96,14 +86,14 @@ export class ShapeView implements View {
     const found =
       node !== null && known.includes(node)
         ? node
-        : origins.sort((a, b) => shapes[b].steps.length - shapes[a].steps.length)[0];
+        : origins.sort((a, b) => shapes.get(b)!.steps.length - shapes.get(a)!.steps.length)[0];
     if (found === undefined)
       throw new Error(
         known.length === 0
           ? "No tensor of this trace is a view of another one."
           : "This came from no view of a tensor: select a RESHAPE, PERMUTE, PAD … or a LOAD of one.",
       );
-    return shapes[found];
+    return shapes.get(found)!;
   }
 
   private refuse(message: string): void {
@@ -212,7 +202,7 @@ export class ShapeView implements View {
   }
 
   /** What the last movement does, the views, and the index expression before and after the rules. */
-  private words(step: ShapeStep): HTMLElement[] {
+  private words(step: ShapeStepData): HTMLElement[] {
     const text = ([place, valid]: [string, string]): string => (valid === "" ? place : `${place}   if ${valid}`);
     const fact = (name: string, value: string): HTMLElement =>
       h("div", { class: "fact" }, h("span", { class: "faint" }, name), h("code", {}, value));
@@ -239,7 +229,7 @@ export class ShapeView implements View {
     );
   }
 
-  private elements(step: ShapeStep, box: Box, cells: Cell[]): HTMLElement {
+  private elements(step: ShapeStepData, box: Box, cells: Cell[]): HTMLElement {
     const columns = box.length === 0 ? 1 : box.at(-1)![1] - box.at(-1)![0];
     const rows = box.length < 2 ? 1 : box.at(-2)![1] - box.at(-2)![0];
     this.cells = cells.map((cell) => {

@@ -6,22 +6,7 @@ import { h, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
 import { nameOf } from "../tuner/tree";
 import { whatIfOf } from "../whatif";
-
-/** `Throughput.as_data` in tinyexplore/explore/analysis/byhand/throughput.py. */
-export interface ThroughputData {
-  kernel: string;
-  lines: [number, number] | null;
-  instructions: [text: string, uops: number, latency: number, ports: [string, number][], line: number | null][];
-  cycles: number;
-  ports: [string, number][];
-  front_end: number;
-  bound: "ports" | "front end" | "dependencies" | "unknown";
-  reason: string;
-  cpu: string;
-  tool: string;
-  measured: number | null;
-  notes: string[];
-}
+import type { ThroughputData } from "../requests";
 
 const WORDS = {
   ports: "the ports",
@@ -71,9 +56,8 @@ export class ThroughputView implements View {
 
   private request(): void {
     const { kernel, branch } = this;
-    void this.answering.request<ThroughputData>({
+    void this.answering.request({
       question: { ask: "throughput", kernel: kernel ?? 0, branch },
-      kept: this.store.throughputs[branch === null ? String(kernel) : `${kernel}:${branch}`],
       meanwhile: "asking llvm-mca …",
       nobody: [
         "This loop was not asked for before the page was made. In a notebook this panel asks llvm-mca, and so does ",

@@ -69,9 +69,7 @@ function say(place: HTMLElement, { verdict, says, inputs, was, has_become: now }
 async function check(store: Store, stage: Stage, step: number, place: HTMLElement): Promise<void> {
   replaceChildren(place, h("p", { class: "faint" }, "computing both sides …"));
   try {
-    const found = (await store.ask!({ ask: "check", stage: stage.id, step })) as Omit<Said, "verdict"> & {
-      status: string;
-    };
+    const found = await store.ask!({ ask: "check", stage: stage.id, step });
     const told = { ...found, verdict: found.status };
     const { trace } = store.index;
     if (!asked.has(trace)) asked.set(trace, new Map());

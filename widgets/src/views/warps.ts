@@ -5,53 +5,7 @@ import { Answering, note, programKernel } from "../answering";
 import { h, replaceChildren, s } from "../dom";
 import { count, grouped } from "../format";
 import type { Change, Store, View } from "../store";
-
-interface Access {
-  place: number;
-  text: string;
-  source: string;
-  buffer: string;
-  space: "global" | "shared";
-  stored: boolean;
-  nbytes: number;
-  loops: string[];
-  lanes: (number | null)[];
-  banks: number[];
-  segments: number;
-  lines: number;
-  requests: number;
-  mean: number;
-  least: number;
-  efficiency: number | null;
-  degree: number;
-  says: string;
-  /** What could be done about it; "" where nothing has to be. */
-  advice?: string;
-}
-
-/** `GPUView.as_data` in tinyexplore/explore/analysis/byhand/gpu.py. */
-export interface GpuData {
-  kernel: string;
-  target: string;
-  warp: number;
-  grid: number[];
-  group: number[] | null;
-  at: number[];
-  says: string;
-  accesses: Access[];
-  shared_bytes: number;
-  occupancy: {
-    registers: number;
-    known?: boolean;
-    advice?: string;
-    groups: number;
-    limit: string;
-    share: number;
-    limits: [name: string, need: number, have: number, groups: number][];
-    says: string;
-  } | null;
-  why: string;
-}
+import type { GPUData, WarpAccessData } from "../requests";
 
 const SIDE = 16; // groups, and work-items, that are drawn along each dimension
 const CELL = 7;
@@ -64,10 +18,10 @@ const MOST_SEGMENTS = 64;
 export class WarpsView implements View {
   readonly element = h("div", { class: "warps scroll", tabindex: 0, role: "region", "aria-label": "Warps" });
   private kernel: number | null = null;
-  private found: GpuData | null = null;
+  private found: GPUData | null = null;
   private chosen = 0;
   /** Accesses that do the same, as an unrolled loop has many, are one row. */
-  private groups: Access[][] = [];
+  private groups: WarpAccessData[][] = [];
   private rows: HTMLElement[] = [];
 
   private readonly answering: Answering;
@@ -87,9 +41,8 @@ export class WarpsView implements View {
     const kernel = programKernel(this.store);
     if (this.store.cursor.panel !== "warps" || kernel === this.kernel) return;
     this.kernel = kernel;
-    void this.answering.request<GpuData>({
+    void this.answering.request({
       question: { ask: "gpu", kernel },
-      kept: this.store.gpus[String(kernel)],
       meanwhile: "following every lane …",
       nobody: [`Kernel ${kernel} is no GPU's: it has no work-groups. For one that has: `, 'explore(f, target="sm_80")'],
       show: (found) => this.show(found),
@@ -104,7 +57,7 @@ export class WarpsView implements View {
     replaceChildren(this.element, note(text, code));
   }
 
-  private show(found: GpuData): void {
+  private show(found: GPUData): void {
     this.found = found;
     this.groups = alike(found.accesses);
     this.chosen = Math.max(
@@ -149,7 +102,7 @@ export class WarpsView implements View {
     this.mark();
   }
 
-  private row(group: Access[], number: number): HTMLElement {
+  private row(group: WarpAccessData[], number: number): HTMLElement {
     const [one, ...more] = group;
     const nodes = this.nodesOf(group);
     const code = one.source === "" ? one.text : one.source;
@@ -193,11 +146,11 @@ export class WarpsView implements View {
     );
   }
 
-  private nodesOf(group: Access[]): number[] {
+  private nodesOf(group: WarpAccessData[]): number[] {
     return group.flatMap(({ place }) => this.nodesAt(place));
   }
 
-  private isSelected(group: Access[]): boolean {
+  private isSelected(group: WarpAccessData[]): boolean {
     return this.nodesOf(group).some((node) => this.store.selected.has(node));
   }
 
@@ -259,8 +212,8 @@ const HEADS = [
   ["what a warp does", "What the lanes of the first warp do together"],
 ];
 
-function alike(accesses: Access[]): Access[][] {
-  const found = new Map<string, Access[]>();
+function alike(accesses: WarpAccessData[]): WarpAccessData[][] {
+  const found = new Map<string, WarpAccessData[]>();
   for (const one of accesses) {
     const key = JSON.stringify([one.stored, one.buffer, one.loops, one.mean, one.least, one.degree, one.says]);
     found.set(key, [...(found.get(key) ?? []), one]);
@@ -273,7 +226,7 @@ function rounded(count: number): string {
 }
 
 /** Good, worth a look, or bad: a word stands beside it. */
-function verdict(one: Access): string {
+function verdict(one: WarpAccessData): string {
   if (one.degree > 1) return one.degree > 4 ? "bad" : "worth";
   if (one.requests === 0 || one.space === "shared" || one.mean <= one.least) return "good";
   return one.mean > 2 * one.least ? "bad" : "worth";
@@ -298,7 +251,7 @@ function meter(share: number): HTMLElement {
 /** How a cell is drawn: what is looked at, and of two kinds of others one. */
 type Look = "on" | "other" | "";
 
-function planes({ grid, group, at, warp }: GpuData): HTMLElement[] {
+function planes({ grid, group, at, warp }: GPUData): HTMLElement[] {
   const warpOf = (x: number, y: number, across: number): Look => {
     const own = Math.floor((x + y * across) / warp);
     return own === 0 ? "on" : own % 2 === 0 ? "other" : "";
@@ -344,7 +297,7 @@ function start(size: number, shown: number, look: (x: number, y: number) => Look
   return size <= shown || look(0, 0) !== "" ? 0 : Math.min(size - shown, (size >> 1) - shown / 2);
 }
 
-function held({ occupancy, why, shared_bytes }: GpuData): HTMLElement {
+function held({ occupancy, why, shared_bytes }: GPUData): HTMLElement {
   if (occupancy === null)
     return h("section", { class: "held" }, h("p", { class: "note" }, `${why[0].toUpperCase()}${why.slice(1)}.`));
   const { share, limits, limit, registers, known, groups, advice } = occupancy;
@@ -386,7 +339,7 @@ function held({ occupancy, why, shared_bytes }: GpuData): HTMLElement {
 // *** the lanes ***
 
 /** Lanes above, the segments that they touch below, each lane's bytes where they lie. */
-function inSegments({ lanes, nbytes, says }: Access): HTMLElement {
+function inSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
   const { width, lanes: tall, gap, low } = PICTURE;
   const touched = [
     ...new Set(
@@ -442,7 +395,7 @@ function inSegments({ lanes, nbytes, says }: Access): HTMLElement {
 }
 
 /** Lanes above, the banks below: as many words of one bank as are stacked are answered one after the other. */
-function inBanks({ lanes, banks, degree, says }: Access): HTMLElement {
+function inBanks({ lanes, banks, degree, says }: WarpAccessData): HTMLElement {
   const { width, lanes: tall, gap } = PICTURE;
   const each = width / BANKS;
   const most = Math.min(8, degree);

@@ -1,7 +1,7 @@
 // Why, and why not: the rules that could fire on the selected node, those that did, and what stopped every other one. The
 // firings stand in the trace; the rest is asked of Python, where there is one.
 
-import type { Ask, Obstacle, Place, Tried, WhyKernels, WhyNot } from "../asking";
+import type { Ask, Obstacle, Place, Tried, WhyNot } from "../asking";
 import { button, h, replaceChildren } from "../dom";
 import { comparisons, fateOf } from "../fusions";
 import { count, paragraphs, truncate } from "../format";
@@ -105,7 +105,7 @@ export class WhyView implements View {
   }
 
   private async requestKernels(ask: Ask, a: number, b: number, key: string): Promise<void> {
-    const found = (await ask({ ask: "why kernels", a, b }).catch(() => null)) as WhyKernels | null;
+    const found = await ask({ ask: "why kernels", a, b }).catch(() => null);
     if (found !== null && key === this.asked)
       this.element.prepend(h("p", { class: "note", role: "status" }, `${found.text}.`));
   }
@@ -126,7 +126,7 @@ export class WhyView implements View {
     this.show(recorded, h("p", { class: "note", role: "status" }, "asking Python …"));
     try {
       const { node, stage, step } = recorded;
-      const found = (await ask({ ask: "why", node, stage, step })) as WhyNot;
+      const found = await ask({ ask: "why", node, stage, step });
       if (key === this.asked) this.show(found, null);
     } catch (error) {
       if (key === this.asked)

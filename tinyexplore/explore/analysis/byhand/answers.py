@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 from tinyexplore.explore.analysis.byhand.asked import ByHand
-from tinyexplore.explore.analysis.byhand.caches import CacheModel
+from tinyexplore.explore.analysis.byhand.caches import CacheModel, CachesData, TileData
 from tinyexplore.explore.analysis.byhand.debugger import Debugger, value_text
 from tinyexplore.explore.analysis.byhand.streams import DataDependent
 from tinyexplore.explore.tracefile.model import Node, Trace
@@ -19,15 +19,68 @@ MOST_IN_ROW = 64
 Opts = tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class TensorData:
+    """A buffer as the panel of the debugger draws it: rows around the last access."""
+
+    name: str
+    """Name of the buffer."""
+    size: int
+    """Its elements."""
+    width: int
+    """Elements of a row."""
+    first: int
+    """The first element that is shown."""
+    cells: tuple[str, ...]
+    """The values from there on, as text."""
+    lit: tuple[int, ...]
+    """Elements that the last step accessed."""
+    recent: tuple[int, ...]
+    """Elements that the last steps accessed."""
+    stored: bool
+    """Whether the last step stored them."""
+
+
+@dataclass(frozen=True)
+class DebuggerState:
+    """A debugger as its panel draws it. What went wrong in the kernel is the `reason` why it stopped."""
+
+    name: str
+    """Name of the kernel."""
+    note: str
+    """What the reader must know of the inputs."""
+    listing: tuple[str, ...]
+    """The lines of the kernel."""
+    lanes: int
+    """Lanes of the widest vector."""
+    nest: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each loop, with the loops around it."""
+    values: tuple[tuple[int, str], ...]
+    """Values of registers, by line."""
+    tensors: tuple[TensorData, ...]
+    """The buffers."""
+    position: int
+    """Steps that are done."""
+    place: int | None
+    """Line of the last step."""
+    ended: bool
+    """Whether the kernel has ended."""
+    reason: str
+    """Why it stopped here."""
+    loops: tuple[tuple[str, int], ...]
+    """Counters of the loops around the line."""
+    accesses: tuple[tuple[str, bool, tuple[int | None, ...], str], ...]
+    """Of each access of the last step: buffer, whether it stored, elements of the lanes, value."""
+
+
 def debugger_data(
     debugger: Debugger, widths: Mapping[str, int] | None = None, lane: int | None = None
-) -> dict[str, Any]:
+) -> DebuggerState:
     """Where a debugger is, its listing, and the tensors around what it touched last, in rows of `widths`.
 
     `lane`: of vectors, only this one is shown.
     """
     state = debugger.state(lane)
-    del state["error"]  # what went wrong in the kernel is the reason why it stopped; an answer with an error is none
     values: dict[int, str] = {}
     for place, _, text in state["registers"]:
         values[place] = text
@@ -35,19 +88,24 @@ def debugger_data(
         value = debugger.value
         is_lane = lane is not None and isinstance(value, list) and lane < len(value)
         values[debugger.place] = value_text(value[lane] if is_lane else value)
-    return {
-        "name": debugger.name,
-        "note": debugger.note,
-        "listing": [line.text for line in debugger.listing],
-        "lanes": debugger.lanes,
-        "nest": [[name, list(around)] for name, around in debugger.nest.items()],
-        "values": [[place, text] for place, text in sorted(values.items())],
-        "tensors": [tensor_data(debugger, name, (widths or {}).get(name), lane) for name in debugger.buffers],
-        **state,
-    }
+    return DebuggerState(
+        name=debugger.name,
+        note=debugger.note,
+        listing=tuple([line.text for line in debugger.listing]),
+        lanes=debugger.lanes,
+        nest=tuple([(name, tuple(around)) for name, around in debugger.nest.items()]),
+        values=tuple(sorted(values.items())),
+        tensors=tuple([tensor_data(debugger, name, (widths or {}).get(name), lane) for name in debugger.buffers]),
+        position=debugger.position,
+        place=debugger.place,
+        ended=debugger.ended,
+        reason=debugger.reason,
+        loops=tuple(debugger.loops.items()),
+        accesses=tuple([(one.buffer, one.stored, one.index, value_text(one.value)) for one in debugger.accesses]),
+    )
 
 
-def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: int | None = None) -> dict[str, Any]:
+def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: int | None = None) -> TensorData:
     """A buffer as a grid: the rows around what was touched last, of `width` elements or as its indices suggest."""
     size = debugger.buffers[name]
     recent = [one for one in debugger.touched(64) if one.buffer == name]
@@ -57,16 +115,11 @@ def tensor_data(debugger: Debugger, name: str, width: int | None = None, lane: i
     rows = max(1, CELLS // width)
     first = max(0, min(last // width - rows // 2, -(-size // width) - rows)) * width
     shown = debugger.read(name, first, rows * width)
-    return {
-        "name": name,
-        "size": size,
-        "width": width,
-        "first": first,
-        "cells": [value_text(float(f"{value:.3g}")) if isinstance(value, float) else str(value) for value in shown],
-        "lit": [place for one in now for place in _of_lane(one.index, lane) if place is not None],
-        "recent": sorted({place for one in recent for place in one.index if place is not None}),
-        "stored": any(one.stored for one in now),
-    }
+    cells = [value_text(float(f"{value:.3g}")) if isinstance(value, float) else str(value) for value in shown]
+    lit = [place for one in now for place in _of_lane(one.index, lane) if place is not None]
+    near = sorted({place for one in recent for place in one.index if place is not None})
+    stored = any(one.stored for one in now)
+    return TensorData(name, size, width, first, tuple(cells), tuple(lit), tuple(near), stored)
 
 
 def _of_lane(index: tuple[int | None, ...], lane: int | None) -> tuple[int | None, ...]:
@@ -115,20 +168,19 @@ def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
     return max(fitting, default=min(size, 16) or 1)
 
 
-def caches_data(explorer: ByHand, kernel: int, before: Opts | None = (), after: Opts | None = None) -> dict[str, Any]:
+def caches_data(explorer: ByHand, kernel: int, before: Opts | None = (), after: Opts | None = None) -> CachesData:
     """The caches of a kernel with the opts `before` and those `after` (None: as captured) side by side, and the lines
     of one tile of each. What is the same on both sides stands alone."""
     later = explorer.cache_model(kernel, after)
     if before == after or (before is not None and tuple(before) == later.opts):
-        return {"before": None, "after": {**later.as_data(), "tile": tile_data(later)}, "rows": []}
+        return CachesData(replace(later.as_data(), tile=tile_data(later)))
     earlier = explorer.cache_model(kernel, before)
     found = earlier.compare(later).as_data()
-    for side, model in (("before", earlier), ("after", later)):
-        found[side]["tile"] = tile_data(model)
-    return found
+    first, second = (replace(model.as_data(), tile=tile_data(model)) for model in (earlier, later))
+    return CachesData(second, first, found.rows)
 
 
-def tile_data(model: CacheModel) -> dict[str, Any] | None:
+def tile_data(model: CacheModel) -> TileData | None:
     """The cache lines that one pass of the innermost loop touches, with the loops around it in their middle."""
     loops = max((one.loops for one in model.accesses), key=len, default=())
     around = loops[:-1]
@@ -141,8 +193,8 @@ def tile_data(model: CacheModel) -> dict[str, Any] | None:
     except DataDependent:
         return None
     line = model.caches[0].line_bytes
-    buffers = [[name, lines, -(-model.footprint[name] // line)] for name, lines in found.items()]
-    return {"counters": list(counters.items()), "buffers": buffers}
+    buffers = tuple([(name, tuple(lines), -(-model.footprint[name] // line)) for name, lines in found.items()])
+    return TileData(tuple(counters.items()), buffers)
 
 
-__all__ = ["caches_data", "debugger_data", "row_widths"]
+__all__ = ["DebuggerState", "TensorData", "caches_data", "debugger_data", "row_widths"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Device
 from tinyexplore.execute.threads import estimated_ns, parts_for
+from tinyexplore.explore.analysis.requests import GPU, Caches, Responses, ThroughputOf, Translations
 from tinyexplore.target import core_count
 
 if TYPE_CHECKING:
@@ -31,37 +32,13 @@ class NotKeptError(RuntimeError):
 Opts = tuple[str, ...] | None  # None: as captured
 
 
-class Asked:
-    """Answers that go with the pages that are made after: by kernel, throughputs by kernel and branch (None: none);
-    `caches`: the opts before and after that were compared."""
-
-    def __init__(self) -> None:
-        self.throughputs: dict[tuple[int, int | None], Throughput] = {}
-        self.rosettas: dict[int, Rosetta] = {}
-        self.gpus: dict[int, GPUView] = {}
-        self.caches: dict[int, tuple[Opts, Opts]] = {}
-
-    def as_data(self, explorer: ByHand) -> dict[str, dict[str, Any]]:
-        """By the panel's name, then by kernel ("0"), or kernel and branch ("0:3")."""
-        loops = {
-            str(kernel) if branch is None else f"{kernel}:{branch}": one.as_data()
-            for (kernel, branch), one in self.throughputs.items()
-        }
-        return {
-            "throughputs": loops,
-            "rosettas": {str(kernel): one.as_data() for kernel, one in self.rosettas.items()},
-            "gpus": {str(kernel): one.as_data() for kernel, one in self.gpus.items()},
-            "caches": {str(kernel): _compared(explorer, kernel, *opts) for kernel, opts in self.caches.items()},
-        }
-
-
 class ByHand:
-    """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace. `_asked`: what was
-    asked, which pages keep. `_settings`: those of the capture."""
+    """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace. `responses`: those that
+    pages store. `_settings`: those of the capture."""
 
     _kept: dict[int, Kept]
     _settings: Config
-    _asked: Asked
+    responses: Responses
 
     @property
     def trace(self) -> Trace:
@@ -125,7 +102,8 @@ class ByHand:
         given = None if opts is None else tuple(map(str, opts))
         found = self.cache_model(kernel, given, caches)
         if caches is None:
-            self._asked.caches[self.kept(kernel).number] = ((), None) if given is None else (None, given)
+            number = self.kept(kernel).number
+            self.responses.compare(Caches(number) if given is None else Caches(number, None, given))
         return found
 
     def cache_model(
@@ -148,9 +126,11 @@ class ByHand:
         from tinyexplore.explore.analysis.byhand.gpu import gpu_view
 
         kept = self.kept(kernel)
-        if kept.number not in self._asked.gpus or registers is not None:
-            self._asked.gpus[kept.number] = gpu_view(kept, registers)
-        return self._asked.gpus[kept.number]
+        request = GPU(kept.number)
+        if request not in self.responses or registers is not None:
+            self.responses.store(request, gpu_view(kept, registers))
+        found: GPUView = self.responses[request]
+        return found
 
     def _look_at_warps(self) -> None:
         """Every kernel of a GPU, for a page: it takes no time, and nobody can be asked there."""
@@ -179,7 +159,7 @@ class ByHand:
             kernel=kept.spec.name,
             clock_ghz=clock_ghz,
         )
-        self._asked.throughputs[kept.number, None if branch is None else branch.id] = found
+        self.responses.store(ThroughputOf(kept.number, None if branch is None else branch.id), found)
         return found
 
     def _clock_ghz(self, device: str) -> float | None:
@@ -204,13 +184,13 @@ class ByHand:
         kept = self.kept(kernel)
         found = translate(kept, wanted(targets), self.trace, self._settings)
         same_as = self.trace.kernels[kept.number].same_as
-        self._asked.rosettas[kept.number if same_as is None else same_as] = found
+        self.responses.store(Translations(kept.number if same_as is None else same_as), found)
         return found
 
     def _translate_all(self) -> None:
         """Every kernel in every language, those that were asked for as they are."""
         for number in self._kept:
-            if self.trace.kernels[number].same_as is None and number not in self._asked.rosettas:
+            if self.trace.kernels[number].same_as is None and Translations(number) not in self.responses:
                 self.rosetta(number)
 
     def _threads_of(self, kept: Kept) -> int:
@@ -245,17 +225,6 @@ class ByHand:
         return assembly, lowered(kept.make_kernel(), variant.opts)[1], variant.median_us
 
 
-def _compared(explorer: ByHand, kernel: int, before: Opts, after: Opts) -> dict[str, Any]:
-    """The caches of a kernel before and after; after alone where what was before takes too long to model."""
-    from tinyexplore.explore.analysis.byhand.answers import caches_data
-    from tinyexplore.explore.analysis.byhand.caches import TooLong
-
-    try:
-        return caches_data(explorer, kernel, before, after)
-    except TooLong:
-        return caches_data(explorer, kernel, after, after)
-
-
 def _assembly(kept: Kept, lines: Sequence[str]) -> Sequence[str]:
     from tinyexplore.explore.analysis.byhand.throughput import ThroughputError
 
@@ -264,4 +233,4 @@ def _assembly(kept: Kept, lines: Sequence[str]) -> Sequence[str]:
     return lines
 
 
-__all__ = ["Asked", "ByHand", "NotKeptError"]
+__all__ = ["ByHand", "NotKeptError"]

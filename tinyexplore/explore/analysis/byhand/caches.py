@@ -75,6 +75,78 @@ class AccessTraffic:
 
 
 @dataclass(frozen=True)
+class AccessTrafficData:
+    """The traffic of one load or store, as the panel of caches draws it."""
+
+    place: int
+    """Line of the listing."""
+    text: str
+    """The line."""
+    buffer: str
+    """Name of the buffer."""
+    stored: bool
+    """Whether it is a store."""
+    nbytes: int
+    """Bytes of one access."""
+    loops: tuple[str, ...]
+    """Names of the loops around it."""
+    found: tuple[int, ...]
+    """Accesses of cache lines that each level answered, memory last."""
+    reuse: tuple[int, ...]
+    """Accesses by reuse distance: see `Traffic`."""
+
+
+@dataclass(frozen=True)
+class TileData:
+    """The cache lines that one pass of the innermost loop accesses."""
+
+    counters: tuple[tuple[str, int], ...]
+    """The loops around it, each with its counter."""
+    buffers: tuple[tuple[str, tuple[int, ...], int], ...]
+    """Of each buffer: name, lines that are accessed, number of its lines."""
+
+
+@dataclass(frozen=True)
+class CacheModelData:
+    """One kernel under its caches, as the panel of caches draws it."""
+
+    name: str
+    """Name of the kernel."""
+    opts: tuple[str, ...]
+    """Its opts."""
+    levels: tuple[str, ...]
+    """The caches, and memory."""
+    caches: tuple[tuple[str, int, int, int], ...]
+    """Of each cache: name, bytes, ways, bytes of a line."""
+    total: Traffic
+    """The traffic of all accesses."""
+    accesses: tuple[AccessTrafficData, ...]
+    """Loads and stores in the order of the listing."""
+    loops: tuple[tuple[str, Traffic], ...]
+    """The traffic inside each loop, outermost first."""
+    lines: tuple[tuple[int, Traffic], ...]
+    """The traffic of each line of the source, from 1."""
+    footprint: tuple[tuple[str, int], ...]
+    """Bytes of each buffer that are accessed."""
+    seconds: float
+    """Duration of the simulation, in seconds."""
+    tile: TileData | None = None
+    """One tile in the middle of the loops; None where there is none."""
+
+
+@dataclass(frozen=True)
+class CachesData:
+    """A kernel under its caches before and after, as the panel of caches draws it."""
+
+    after: CacheModelData
+    """With the opts after."""
+    before: CacheModelData | None = None
+    """With the opts before; None where they are the same."""
+    rows: tuple[tuple[str, str, Traffic | None, Traffic | None], ...] = ()
+    """Counterparts: of a "buffer", "loop" or "line" its name, the traffic before and after."""
+
+
+@dataclass(frozen=True)
 class CacheModel:
     """What the model says of one run of a kernel. `seconds`: what the simulation took."""
 
@@ -136,32 +208,26 @@ class CacheModel:
         """This one before, another after."""
         return CacheComparison(self, after)
 
-    def as_data(self) -> dict[str, Any]:
-        """All of it as plain data: what a view draws."""
-
-        return {
-            "name": self.name,
-            "opts": list(self.opts),
-            "levels": list(self.levels),
-            "caches": [[one.name, one.nbytes, one.ways, one.line_bytes] for one in self.caches],
-            "total": _plain(self.total),
-            "accesses": [
-                {
-                    "place": one.place,
-                    "text": one.text,
-                    "buffer": one.buffer,
-                    "stored": one.stored,
-                    "nbytes": one.nbytes,
-                    "loops": list(one.loops),
-                    **(_plain(one.traffic) or {}),
-                }
-                for one in self.accesses
-            ],
-            "loops": [[name, _plain(traffic)] for name, traffic in self.by_loop().items()],
-            "lines": [[number, _plain(traffic)] for number, traffic in self.by_line().items()],
-            "footprint": [[name, nbytes] for name, nbytes in self.footprint.items()],
-            "seconds": self.seconds,
-        }
+    def as_data(self) -> CacheModelData:
+        """What a view draws, without a tile."""
+        accesses = [
+            AccessTrafficData(
+                one.place, one.text, one.buffer, one.stored, one.nbytes, one.loops, one.traffic.found, one.traffic.reuse
+            )
+            for one in self.accesses
+        ]
+        return CacheModelData(
+            self.name,
+            tuple(self.opts),
+            self.levels,
+            tuple([(one.name, one.nbytes, one.ways, one.line_bytes) for one in self.caches]),
+            self.total,
+            tuple(accesses),
+            tuple(self.by_loop().items()),
+            tuple(self.by_line().items()),
+            tuple(self.footprint.items()),
+            self.seconds,
+        )
 
     def __repr__(self) -> str:
         return "\n".join([*self._head(), *_columns(self._rows())])
@@ -209,10 +275,10 @@ class CacheComparison:
         rows += _aligned("line", one.by_code(), other.by_code())
         return tuple(rows)
 
-    def as_data(self) -> dict[str, Any]:
-        """Both, and what is beside what, as plain data."""
-        rows = [[row.of, row.name, _plain(row.before), _plain(row.after)] for row in self.rows()]
-        return {"before": self.before.as_data(), "after": self.after.as_data(), "rows": rows}
+    def as_data(self) -> CachesData:
+        """Both, with what is beside what."""
+        rows = tuple([(row.of, row.name, row.before, row.after) for row in self.rows()])
+        return CachesData(self.after.as_data(), self.before.as_data(), rows)
 
     def __repr__(self) -> str:
         return "\n".join([*self._head(), *_columns(self._rows())])
@@ -308,10 +374,6 @@ def _sum(parts: Sequence[Traffic]) -> Traffic:
     for one in parts[1:]:
         total = total + one
     return total
-
-
-def _plain(traffic: Traffic | None) -> dict[str, Any] | None:
-    return None if traffic is None else {"found": list(traffic.found), "reuse": list(traffic.reuse)}
 
 
 def _named(traffic: Mapping[str, Traffic]) -> list[tuple[Hashable, str, Traffic]]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from tinyexplore.explore.analysis.byhand.gpu_picture import gpu_svg
-from tinyexplore.explore.analysis.byhand.occupancy import Occupancy, occupancy, shared_memory
+from tinyexplore.explore.analysis.byhand.occupancy import Occupancy, OccupancyData, occupancy, shared_memory
 from tinyexplore.explore.analysis.byhand.warps import DataDependent, Request, Warps, loops_around
 from tinyexplore.explore.recording.describe import operand_name, uops_listing
 from tinyexplore.explore.recording.kept import Kept
@@ -21,6 +21,78 @@ from tinyexplore.target import GPU, GPUS
 from tinyexplore.uop import Ops, UOp
 
 MOST_WARPS = 8  # of a group that are looked at
+
+
+@dataclass(frozen=True)
+class WarpAccessData:
+    """A load or store of a GPU's kernel, as the panel of warps draws it."""
+
+    place: int
+    """Line of the listing."""
+    text: str
+    """The line."""
+    source: str
+    """The line of the source that does it."""
+    buffer: str
+    """Name of the buffer."""
+    space: Literal["global", "shared"]
+    """The memory."""
+    stored: bool
+    """Whether it is a store."""
+    nbytes: int
+    """Bytes of one lane."""
+    loops: tuple[str, ...]
+    """Names of the loops around it."""
+    lanes: tuple[int | None, ...]
+    """Address of each lane of the first warp, in bytes; None for a lane that accesses nothing."""
+    banks: tuple[int, ...]
+    """Accesses of each bank of shared memory."""
+    segments: int
+    """Segments of 32 bytes that the first warp accesses."""
+    lines: int
+    """Cache lines that the first warp accesses."""
+    requests: int
+    """Requests of all warps that were followed."""
+    mean: float
+    """Segments of a request, on average."""
+    least: float
+    """Segments that would do, on average."""
+    efficiency: float | None
+    """Bytes that lanes use / bytes that move; None of shared memory."""
+    degree: int
+    """Accesses of the busiest bank in one request."""
+    says: str
+    """The access pattern, as text."""
+    advice: str
+    """What would improve it; "" where nothing has to be improved."""
+
+
+@dataclass(frozen=True)
+class GPUData:
+    """A GPU's kernel, as the panel of warps draws it."""
+
+    kernel: str
+    """Name of the kernel."""
+    target: str
+    """The GPU."""
+    warp: int
+    """Lanes of a warp."""
+    grid: tuple[int, ...]
+    """Work-groups by dimension, the fastest first."""
+    group: tuple[int, ...] | None
+    """Work-items of a group by dimension; None: the runtime chooses."""
+    at: tuple[int, ...]
+    """The group whose accesses are shown."""
+    says: str
+    """The grid, as text."""
+    accesses: tuple[WarpAccessData, ...]
+    """Loads and stores in the order of the listing."""
+    shared_bytes: int
+    """Shared memory of a group, in bytes."""
+    occupancy: OccupancyData | None
+    """How many groups a multiprocessor holds; None where that is not known."""
+    why: str
+    """Why the occupancy is not known."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +109,7 @@ class WarpAccess:
     text: str
     source: str
     buffer: str
-    space: str
+    space: Literal["global", "shared"]
     stored: bool
     nbytes: int
     loops: tuple[str, ...]
@@ -86,30 +158,30 @@ class WarpAccess:
         share = f"{100 * self.efficiency:.3g}%" if self.efficiency is not None else ""
         return f"{self.segments / self.requests:.4g} of {self.least / self.requests:.4g}", share, ""
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> WarpAccessData:
         """What the panel draws."""
-        shown = self.shown
-        return {
-            "place": self.place,
-            "text": self.text,
-            "source": self.source,
-            "buffer": self.buffer,
-            "space": self.space,
-            "stored": self.stored,
-            "nbytes": self.nbytes,
-            "loops": self.loops,
-            "lanes": list(shown.addresses) if shown is not None else [],
-            "banks": shown.banks() if shown is not None and shown.shared else [],
-            "segments": shown.segments if shown is not None else 0,
-            "lines": shown.lines if shown is not None else 0,
-            "requests": self.requests,
-            "mean": self.segments / self.requests if self.requests else 0,
-            "least": self.least / self.requests if self.requests else 0,
-            "efficiency": self.efficiency,
-            "degree": self.degree,
-            "says": self.says,
-            "advice": self.advice,
-        }
+        shown, requests = self.shown, self.requests
+        return WarpAccessData(
+            place=self.place,
+            text=self.text,
+            source=self.source,
+            buffer=self.buffer,
+            space=self.space,
+            stored=self.stored,
+            nbytes=self.nbytes,
+            loops=self.loops,
+            lanes=tuple(shown.addresses) if shown is not None else (),
+            banks=tuple(shown.banks()) if shown is not None and shown.shared else (),
+            segments=shown.segments if shown is not None else 0,
+            lines=shown.lines if shown is not None else 0,
+            requests=requests,
+            mean=self.segments / requests if requests else 0,
+            least=self.least / requests if requests else 0,
+            efficiency=self.efficiency,
+            degree=self.degree,
+            says=self.says,
+            advice=self.advice,
+        )
 
 
 @dataclass(frozen=True)
@@ -171,33 +243,23 @@ class GPUView:
         known = {places[name]: value for name, value in counters.items()}
         return self.warps.request(node, group or self.at, warp, known)
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> GPUData:
         """What the panel draws."""
-        found = self.occupancy
-        return {
-            "kernel": self.name,
-            "target": self.target,
-            "warp": self.warp,
-            "grid": list(self.grid),
-            "group": None if self.group is None else list(self.group),
-            "at": list(self.at),
-            "says": self.says,
-            "accesses": [one.as_data() for one in self.accesses],
-            "shared_bytes": self.shared_bytes,
-            "occupancy": None
-            if found is None
-            else {
-                "registers": found.registers,
-                "known": found.known,
-                "groups": found.groups,
-                "limit": found.limit,
-                "share": found.share,
-                "limits": [list(row) for row in found.limits],
-                "says": found.says,
-                "advice": found.advice,
-            },
-            "why": self.why,
-        }
+        occupancy = None if self.occupancy is None else self.occupancy.as_data()
+        accesses = tuple([one.as_data() for one in self.accesses])
+        return GPUData(
+            kernel=self.name,
+            target=self.target,
+            warp=self.warp,
+            grid=self.grid,
+            group=self.group,
+            at=self.at,
+            says=self.says,
+            accesses=accesses,
+            shared_bytes=self.shared_bytes,
+            occupancy=occupancy,
+            why=self.why,
+        )
 
     def svg(self) -> str:
         """The whole as a static picture."""

@@ -35,6 +35,28 @@ _ADVICE = {
 
 
 @dataclass(frozen=True)
+class OccupancyData:
+    """The occupancy of a GPU's kernel, as the panel of warps draws it."""
+
+    registers: int
+    """Registers of a work-item."""
+    known: bool
+    """Whether the compiler reported the registers; else they are estimated."""
+    advice: str
+    """What would raise the occupancy; "" at 100 %."""
+    groups: int
+    """Groups that a multiprocessor holds."""
+    limit: str
+    """The resource that allows no more."""
+    share: float
+    """Warps held / warps possible."""
+    limits: tuple[tuple[str, int, int, int], ...]
+    """Of each resource: name, what a group takes, what a multiprocessor has, groups that it allows."""
+    says: str
+    """The occupancy, as text."""
+
+
+@dataclass(frozen=True)
 class Occupancy:
     """registers: of a work-item, estimated unless `known`. limits: of each resource, what a group takes, what a
     multiprocessor has, and how many groups that allows, which may be fewer than that goes in: each of four schedulers
@@ -49,6 +71,11 @@ class Occupancy:
     limit: str
     share: float
     limits: tuple[tuple[str, int, int, int], ...]
+
+    def as_data(self) -> OccupancyData:
+        """What the panel draws."""
+        says, advice = self.says, self.advice
+        return OccupancyData(self.registers, self.known, advice, self.groups, self.limit, self.share, self.limits, says)
 
     @property
     def says(self) -> str:

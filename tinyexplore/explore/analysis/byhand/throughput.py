@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 from tinyexplore.explore.analysis.byhand.ports import port_words
 from tinyexplore.explore.analysis.byhand.throughput_picture import throughput_svg
@@ -42,6 +42,9 @@ IN_THEIR_PLACE = (
 BY_ARCH = {"x86_64": "x86-64", "aarch64": "neoverse-n1", "riscv64": "sifive-u74"}
 
 
+Bound = Literal["ports", "front end", "dependencies", "unknown"]
+
+
 class ThroughputError(RuntimeError):
     """There is nothing to analyse, or nothing to analyse it with."""
 
@@ -60,6 +63,36 @@ class InstructionCost:
 
 
 @dataclass(frozen=True, slots=True)
+class ThroughputData:
+    """What the panel of throughputs draws; ports that nothing uses are left out."""
+
+    kernel: str
+    """Name of the kernel."""
+    lines: tuple[int, int] | None
+    """First line of the loop in the listing, and the one after its last."""
+    instructions: tuple[tuple[str, int, int, tuple[tuple[str, float], ...], int | None], ...]
+    """Of each instruction: text, micro-operations, latency in cycles, cycles of each port, line of the listing."""
+    cycles: float
+    """Cycles of one iteration, as simulated."""
+    ports: tuple[tuple[str, float], ...]
+    """Cycles of one iteration that each port is busy."""
+    front_end: float
+    """Cycles in which the instructions of one iteration can begin, at best."""
+    bound: Bound
+    """The bottleneck."""
+    reason: str
+    """Why, as text."""
+    cpu: str
+    """The CPU whose model this is."""
+    tool: str
+    """The program that has the model, with its version."""
+    measured: float | None
+    """Cycles of one iteration by the time of a run."""
+    notes: tuple[str, ...]
+    """What else a reader must know."""
+
+
+@dataclass(frozen=True, slots=True)
 class Throughput:
     """A loop, by the model of `cpu`. `cycles`: of one iteration, as simulated; `bound` and `reason`: what bounds it,
     "unknown" where the measurement differs by more than 2x.
@@ -75,7 +108,7 @@ class Throughput:
     reciprocal_throughput: float
     port_cycles: dict[str, float]
     front_end_cycles: float
-    bound: str
+    bound: Bound
     reason: str
     cpu: str
     tool: str
@@ -83,24 +116,25 @@ class Throughput:
     notes: tuple[str, ...] = field(default=())
     kernel: str = ""
 
-    def as_data(self) -> dict[str, Any]:
-        """What the panel draws; ports that nothing uses are left out."""
-        return {
-            "kernel": self.kernel,
-            "lines": self.lines,
-            "instructions": [
-                [one.text, one.uops, one.latency, sorted(one.ports.items()), one.line] for one in self.instructions
-            ],
-            "cycles": self.cycles,
-            "ports": [[name, cycles] for name, cycles in self.port_cycles.items() if cycles],
-            "front_end": self.front_end_cycles,
-            "bound": self.bound,
-            "reason": self.reason,
-            "cpu": self.cpu,
-            "tool": self.tool,
-            "measured": self.measured_cycles,
-            "notes": self.notes,
-        }
+    def as_data(self) -> ThroughputData:
+        """What the panel draws."""
+        instructions = [
+            (one.text, one.uops, one.latency, tuple(sorted(one.ports.items())), one.line) for one in self.instructions
+        ]
+        return ThroughputData(
+            self.kernel,
+            self.lines,
+            tuple(instructions),
+            self.cycles,
+            tuple([(name, cycles) for name, cycles in self.port_cycles.items() if cycles]),
+            self.front_end_cycles,
+            self.bound,
+            self.reason,
+            self.cpu,
+            self.tool,
+            self.measured_cycles,
+            self.notes,
+        )
 
     def svg(self) -> str:
         """The loop as a static picture."""
@@ -214,7 +248,7 @@ def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) 
     )
 
 
-def _bound(cycles: float, ports: dict[str, float], front: float, width: int) -> tuple[str, str]:
+def _bound(cycles: float, ports: dict[str, float], front: float, width: int) -> tuple[Bound, str]:
     """What bounds a loop: "dependencies", "ports" or "front end", and why that is said."""
     busiest = max(ports, key=lambda name: ports[name])
     if cycles > NEAR * max(ports[busiest], front):

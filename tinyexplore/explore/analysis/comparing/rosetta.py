@@ -46,6 +46,38 @@ class RosettaLine:
 
 
 @dataclass(frozen=True, slots=True)
+class TranslationData:
+    """A kernel in one language, as the panel of languages draws it."""
+
+    target: str
+    """What was requested: a language, a machine, or both."""
+    words: str
+    """Name of the language for readers."""
+    machine: str
+    """The machine that it is for."""
+    language: str
+    """The language, for highlighting."""
+    opts: tuple[str, ...]
+    """Opts of the kernel on that machine."""
+    lines: tuple[tuple[str, int | None, tuple[int, ...]], ...]
+    """Of each line: text, the origin that it is aligned by, and all origins that it descends from."""
+    refusal: str
+    """Why there are no lines; "" where there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class RosettaData:
+    """A kernel in several languages, as the panel of languages draws it."""
+
+    kernel: str
+    """Name of the kernel."""
+    origins: tuple[tuple[str, str, str, int | None, bool], ...]
+    """Of each node of the ast: label, detail, group, number in the trace, and whether its loop ends here."""
+    translations: tuple[TranslationData, ...]
+    """The texts, one for each target."""
+
+
+@dataclass(frozen=True, slots=True)
 class Translation:
     """The kernel in one language. `target`: as it was asked for; `words`: what the language is called; `machine`: what
     it is for; `opts`: those that were chosen for it. `refusal`: why there are no lines, "" where there are."""
@@ -68,6 +100,11 @@ class Translation:
     def source(self) -> str:
         """The text of all lines."""
         return "\n".join(line.text for line in self.lines) + "\n"
+
+    def as_data(self) -> TranslationData:
+        """What the panel draws."""
+        lines = tuple([(line.text, line.row, line.origins) for line in self.lines])
+        return TranslationData(self.target, self.words, self.machine, self.language, self.opts, lines, self.refusal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,24 +184,13 @@ class Rosetta:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self.to_html()}
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> RosettaData:
         """What the panel draws."""
-        return {
-            "kernel": self.kernel,
-            "origins": [[one.label, one.detail, one.group, one.node, one.ends] for one in self.origins],
-            "translations": [
-                {
-                    "target": one.target,
-                    "words": one.words,
-                    "machine": one.machine,
-                    "language": one.language,
-                    "opts": one.opts,
-                    "lines": [[line.text, line.row, line.origins] for line in one.lines],
-                    "refusal": one.refusal,
-                }
-                for one in self.translations
-            ],
-        }
+        return RosettaData(
+            self.kernel,
+            tuple([(one.label, one.detail, one.group, one.node, one.ends) for one in self.origins]),
+            tuple([one.as_data() for one in self.translations]),
+        )
 
 
 def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[Row, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tinyexplore.explore.analysis.shapes.cells import reach_of
 from tinyexplore.explore.analysis.shapes.moves import LAWS, Step, moved
-from tinyexplore.explore.analysis.shapes.view import MOST_OTHERS, Other, ShapeView
+from tinyexplore.explore.analysis.shapes.view import MOST_OTHERS, Other, ShapeData, ShapeView
 from tinyexplore.explore.tracefile.model import Node, Trace
 from tinyexplore.explore.tracefile.query import related
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -42,22 +42,22 @@ def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | N
 
 def shape_data(
     trace: Trace, node: int | None = None, moves: Iterable[Sequence[str]] = (), views: Views | None = None
-) -> dict[str, Any]:
+) -> ShapeData:
     """The shape of a node after further movements ("permute", "1, 0"), as plain data."""
     view = shape_of_node(trace, node, views)
     for op, arg in moves:
         view = view.moved(op, arg)
-    return {**view.as_data(), "node": max(step.node for step in view.steps if step.node is not None)}
+    return view.as_data()
 
 
-def shapes_data(trace: Trace) -> dict[str, dict[str, Any]]:
-    """The shapes of the first movements of a trace, for a page that can ask nobody."""
-    found: dict[str, dict[str, Any]] = {}
+def shapes_data(trace: Trace) -> dict[int, ShapeData]:
+    """The shapes of the first movements of a trace by their nodes, for a page without Python."""
+    found: dict[int, ShapeData] = {}
     views = _views(trace)
     for node in trace.nodes:
         if node.kind == "lazybuffer" and node.op in LAWS and len(found) < MOST_NODES:
             try:
-                found[str(node.id)] = shape_data(trace, node.id, views=views)
+                found[node.id] = shape_data(trace, node.id, views=views)
             except (ShapeError, NoShape):
                 continue  # sizes that change from call to call
     return found

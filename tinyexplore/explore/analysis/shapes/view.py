@@ -25,6 +25,64 @@ from tinyexplore.uop import Group
 MOST_OTHERS = 6  # views of the same memory
 
 
+# shape, strides, offset, and mask: the start and stop of each axis, None where every element is valid
+ViewData = tuple[tuple[int, ...], tuple[int, ...], int, tuple[tuple[int, int], ...] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeStepData:
+    """A movement, as the panel of shapes draws it."""
+
+    op: str
+    """The movement, or what computes the memory."""
+    arg: str
+    """Its argument, as text."""
+    law: str
+    """What it does."""
+    formula: str
+    """The same as a formula."""
+    node: int | None
+    """Its node of the trace."""
+    shape: tuple[int, ...]
+    """The shape after it."""
+    views: tuple[ViewData, ...]
+    """Shape, strides, offset and mask of each view; the first view accesses memory."""
+    before: tuple[str, str]
+    """Index in memory as written, and the condition under which there is an element ("": always)."""
+    after: tuple[str, str]
+    """The same, simplified."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherData:
+    """Another view of the same memory, as the panel of shapes draws it."""
+
+    name: str
+    """Its name."""
+    node: int | None
+    """Its node of the trace."""
+    views: tuple[ViewData, ...]
+    """As of `ShapeStepData`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeData:
+    """Where the elements of a node lie in memory, as the panel of shapes draws it."""
+
+    name: str
+    """Name of the memory."""
+    size: int
+    """Its elements."""
+    node: int | None
+    """The last movement's node of the trace."""
+    steps: tuple[ShapeStepData, ...]
+    """The movements, memory first."""
+    others: tuple[OtherData, ...]
+    """Other views of the same memory."""
+    moves: tuple[tuple[str, str, str], ...]
+    """Of each further movement: name, an argument that fits, what it does."""
+
+
 @dataclass(frozen=True, slots=True)
 class Other:
     """Another view of the same memory."""
@@ -161,15 +219,16 @@ class ShapeView:
 
     # *** showing ***
 
-    def as_data(self) -> dict[str, Any]:
-        """All of it as plain data: what a view draws. Cells are not in it: a view asks its `views` for them."""
-        return {
-            "name": self.name,
-            "size": self.size,
-            "steps": [_step_data(step) for step in self.steps],
-            "others": [{"name": one.name, "node": one.node, "views": _views_data(one.tracker)} for one in self.others],
-            "moves": [[op.lower(), suggestion(op, self.shape), law] for op, law in LAWS.items()],
-        }
+    def as_data(self) -> ShapeData:
+        """What a view draws. Cells are not in it: a view computes them of the `views`."""
+        return ShapeData(
+            self.name,
+            self.size,
+            max([step.node for step in self.steps if step.node is not None], default=None),
+            tuple([_step_data(step) for step in self.steps]),
+            tuple([OtherData(one.name, one.node, _views_data(one.tracker)) for one in self.others]),
+            tuple([(op.lower(), suggestion(op, self.shape), law) for op, law in LAWS.items()]),
+        )
 
     def svg(self) -> str:
         """The grids as a picture."""
@@ -225,26 +284,23 @@ def _name_of(what: Any) -> str:
     return "buffer" if isinstance(what, Tensor | LazyBuffer) else "memory"
 
 
-def _views_data(tracker: ShapeTracker) -> list[list[Any]]:
-    return [
-        [list(view.shape), list(view.strides), view.offset, None if view.mask is None else [list(b) for b in view.mask]]
-        for view in tracker.views
-    ]
+def _views_data(tracker: ShapeTracker) -> tuple[ViewData, ...]:
+    return tuple([(view.shape, view.strides, view.offset, view.mask) for view in tracker.views])
 
 
-def _step_data(step: Step) -> dict[str, Any]:
+def _step_data(step: Step) -> ShapeStepData:
     before, after = index_texts(step.tracker)
-    return {
-        "op": step.op,
-        "arg": "" if step.arg is None else ", ".join(map(str, step.arg)),
-        "law": step.law,
-        "formula": step.formula,
-        "node": step.node,
-        "shape": list(step.tracker.shape),
-        "views": _views_data(step.tracker),
-        "before": [before.place, before.valid],
-        "after": [after.place, after.valid],
-    }
+    return ShapeStepData(
+        step.op,
+        "" if step.arg is None else ", ".join(map(str, step.arg)),
+        step.law,
+        step.formula,
+        step.node,
+        step.tracker.shape,
+        _views_data(step.tracker),
+        (before.place, before.valid),
+        (after.place, after.valid),
+    )
 
 
-__all__ = ["MOST_OTHERS", "Other", "ShapeView", "shape", "steps_of"]
+__all__ = ["MOST_OTHERS", "Other", "ShapeData", "ShapeView", "shape", "steps_of"]

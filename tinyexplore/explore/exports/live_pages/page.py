@@ -26,13 +26,13 @@ def live_html(
     *,
     graphs: Mapping[int, KeptGraph] | None = None,
     tour: Sequence[dict[str, Any]] = (),
-    asked: Mapping[str, Mapping[str, Any]] | None = None,
+    responses: Mapping[str, Any] | None = None,
     pyodide: str | Path | None = None,
 ) -> str:
     """The page of `trace`, with an engine. `kept`: what a capture kept of its kernels, `graphs`:
     of its schedules. `pyodide`: see find_pyodide."""
     engine = engine_elements(carried_of(trace, kept or {}, graphs), find_pyodide(pyodide))
-    return export_html(trace, tour, asked=asked, engine=engine)
+    return export_html(trace, tour, responses=responses, engine=engine)
 
 
 def engine_elements(carried: Carried, pyodide: Path) -> str:

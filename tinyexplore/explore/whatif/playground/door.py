@@ -12,7 +12,7 @@ from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Branch, KernelInfo, Trace
 from tinyexplore.explore.whatif.commands import DisableRule, FireRule, InsertRule, SkipFiring
 from tinyexplore.explore.whatif.playground.checking import CheckedFiring, check_firings
-from tinyexplore.explore.whatif.playground.matches import Place, Places, matches_of
+from tinyexplore.explore.whatif.playground.matches import Match, Places, matches_of
 from tinyexplore.explore.whatif.playground.pipeline import rewrites
 from tinyexplore.explore.whatif.playground.proof import how_sure
 from tinyexplore.explore.whatif.playground.written import write, written, written_rules
@@ -38,6 +38,16 @@ class RuleRow:
     def __str__(self) -> str:
         where = ", ".join(self.passes) or "in no pass"
         return f"{self.name}: {self.law}  ({self.firings} firings; {where})"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleList:
+    """All rules, as the panel of rules lists them."""
+
+    rows: tuple[RuleRow, ...]
+    """The rules written here, then those of the pipeline."""
+    proves: str
+    """Whether firings are proved, or why not."""
 
 
 class Playground:
@@ -66,7 +76,7 @@ class Playground:
         in `stage`), with what it would make and whether that means the same."""
         return matches_of(self._trace, find_rule(rule), None if kernel is None else _number(kernel), stage)
 
-    def fire(self, rule: Rule | str, place: Place, branch: Branch | int | None = None) -> Branch:
+    def fire(self, rule: Rule | str, place: Match, branch: Branch | int | None = None) -> Branch:
         """`rule` fired at one of its `matches`, then the rest of that pass and of the pipeline."""
         command = FireRule(_known(rule).name, place.kernel, place.name, place.step, place.digest)
         return self._explorer.do(command, branch)

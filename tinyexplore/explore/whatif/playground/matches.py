@@ -20,7 +20,7 @@ from tinyexplore.util import Context
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Match:
     """Where a rule would fire: on `node` of the trace, which stands in the graph of stage number `stage` (the pass
     `name`) after `step` of its steps. `verdict`: whether what it would make means the same."""
 
@@ -40,7 +40,15 @@ class Place:
         return f"{where}: {self.before}  →  {self.after}: {self.verdict}"
 
 
-class Places(tuple[Place, ...]):
+@dataclass(frozen=True, slots=True)
+class MatchList:
+    """The matches of one rule, as the panel of rules lists them."""
+
+    places: tuple[Match, ...]
+    """Nodes at which the rule would fire, in the order of the passes."""
+
+
+class Places(tuple[Match, ...]):
     """Places, which print as one line each."""
 
     def __repr__(self) -> str:
@@ -58,7 +66,7 @@ def matches_of(
     return Places(_found(trace, rule, kernel, stage, checks or Checks()))
 
 
-def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: Checks) -> Iterator[Place]:
+def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: Checks) -> Iterator[Match]:
     remade = Remade(trace)
     names = {stage} if stage is not None else {step.name for step in rewrites()}
     seen: set[tuple[int | None, int]] = set()
@@ -80,7 +88,7 @@ def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, chec
                     continue
                 after = matched(rule, uop, context, places=False).after
                 if after is not None:
-                    yield Place(
+                    yield Match(
                         rule=rule.name,
                         kernel=row.kernel,
                         stage=row.id,
@@ -111,4 +119,4 @@ def _nodes_of(trace: Trace, stage: Stage) -> Iterator[tuple[int, int]]:
                 fresh.extend(trace.nodes[one].src)
 
 
-__all__ = ["Place", "Places", "matches_of"]
+__all__ = ["Match", "MatchList", "Places", "matches_of"]
