@@ -108,12 +108,14 @@ def _request(name: str, cls: type[Request]) -> str:
 def _defaults() -> str:
     """What the fields of requests are where they are left out: a request in canonical form has no such field."""
     lines = [
-        "/** What stands for a field of a request that is left out. */",
-        "export const DEFAULTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {",
+        "/** What stands for a field of a request that is left out, unless that is null. */",
+        "export const DEFAULTS: { readonly [ask: string]: Readonly<Record<string, unknown>> | undefined } = {",
     ]
     for name, cls in REQUESTS.items():
-        row = {one.name: one.default for one in dataclasses.fields(cls) if one.default is not dataclasses.MISSING}  # type: ignore[arg-type]
-        lines.append(f"  {json.dumps(name)}: {json.dumps(row)},")
+        known = {one.name: one.default for one in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        row = {key: value for key, value in known.items() if value not in (dataclasses.MISSING, None)}
+        if row:
+            lines.append(f"  {json.dumps(name)}: {json.dumps(row)},")
     return "\n".join([*lines, "};"])
 
 

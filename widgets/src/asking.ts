@@ -14,17 +14,15 @@ export type Ask = <Q extends Question>(question: Q) => Promise<Response<Q>>;
 
 /** A request as a key, as `canonical` in Python writes it: names sorted, fields that have their default left out. */
 export function canonical(question: Question): string {
-  const defaults = DEFAULTS[question.ask];
-  const given = Object.entries(question).filter(
-    ([name, value]) => value !== undefined && JSON.stringify(value) !== JSON.stringify(defaults[name]),
-  );
-  return JSON.stringify(Object.fromEntries(given), sorted);
-}
-
-/** An object with its names in order; everything else as it is. */
-function sorted(_: string, value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const defaults = DEFAULTS[question.ask] ?? {};
+  return JSON.stringify(question, (name, value: unknown) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+    const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+    if (name !== "") return Object.fromEntries(entries);
+    return Object.fromEntries(
+      entries.filter(([key, one]) => JSON.stringify(one ?? null) !== JSON.stringify(defaults[key] ?? null)),
+    );
+  });
 }
 
 /** The responses that a page stores, by canonical request. */

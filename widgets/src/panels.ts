@@ -34,7 +34,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
       responses.of("throughput").length > 0
         ? null
         : [
-            "What bounds a loop is asked of llvm-mca. In a notebook this panel does; what was asked there before goes with its pages: ",
+            "In a notebook this panel runs llvm-mca. A page has the results of ",
             `view.kernels[${cursor.kernel ?? 0}].throughput()`,
           ],
   },
@@ -44,7 +44,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
       responses.of("rosetta").length > 0
         ? null
         : [
-            "Python writes a kernel in other languages. In a notebook this panel asks it; for a page: ",
+            "In a notebook this panel has Python translate the kernel. For a page: ",
             `view.kernels[${cursor.kernel ?? 0}].translate() before, or view.to_html(path, rosetta=True)`,
           ],
   },
@@ -66,7 +66,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
       responses.of("caches").length > 0
         ? null
         : [
-            "The caches are modelled by Python. In a notebook this panel asks it; what was asked there before goes with its pages: ",
+            "In a notebook this panel has Python model the caches. A page has the results of ",
             `view.kernels[${cursor.kernel ?? 0}].caches()`,
           ],
   },

@@ -456,21 +456,14 @@ export interface RuleNames {
   rules: string[];
 }
 
-/** What stands for a field of a request that is left out. */
-export const DEFAULTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  "why": {"stage": null, "step": null, "rule": null},
-  "why kernels": {},
-  "shape": {"node": null, "moves": []},
-  "debug": {"kernel": 0, "do": "look", "count": 1, "line": null, "condition": "", "counters": null, "lane": null},
-  "caches": {"kernel": 0, "before": [], "after": null},
+/** What stands for a field of a request that is left out, unless that is null. */
+export const DEFAULTS: { readonly [ask: string]: Readonly<Record<string, unknown>> | undefined } = {
+  "shape": {"moves": []},
+  "debug": {"kernel": 0, "do": "look", "count": 1, "condition": ""},
+  "caches": {"kernel": 0, "before": []},
   "gpu": {"kernel": 0},
-  "throughput": {"kernel": 0, "branch": null},
-  "rosetta": {"kernel": 0, "targets": null},
-  "rules": {},
-  "matches": {},
-  "check": {},
-  "branch": {"kernel": null},
-  "write": {},
+  "throughput": {"kernel": 0},
+  "rosetta": {"kernel": 0},
 };
 
 /** The response to each request; `unknown`: plain data, whose type its view has. */
