@@ -21,7 +21,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   fusion: {
     chunk: "fusion",
     without:
-      "Nothing was cut or joined in this trace, and a page cannot schedule: a notebook can (view.fusion.cut, view.fusion.join).",
+      "Nothing was cut or joined in this trace. A notebook can: view.fusion.cut, view.fusion.join.",
   },
   modules: { chunk: "modules" },
   timing: TimingView,
@@ -56,7 +56,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
       index.trace.recordings.length > 0
         ? null
         : [
-            "Stepping takes Python. In a notebook this panel asks it; in a page, keep the first steps: ",
+            "Python steps kernels. A page steps what was recorded: ",
             "view.to_html(path, iterations=2000)",
           ],
   },
