@@ -20,8 +20,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
   },
   fusion: {
     chunk: "fusion",
-    without:
-      "Nothing was cut or joined in this trace. A notebook can: view.fusion.cut, view.fusion.join.",
+    without: "Nothing was cut or joined in this trace. A notebook can: view.fusion.cut, view.fusion.join.",
   },
   modules: { chunk: "modules" },
   timing: TimingView,
@@ -55,10 +54,7 @@ const SOURCES: Record<Panel, (new (store: Store) => View) | Source> = {
     asks: ({ index }) =>
       index.trace.recordings.length > 0
         ? null
-        : [
-            "Python steps kernels. A page steps what was recorded: ",
-            "view.to_html(path, iterations=2000)",
-          ],
+        : ["Python steps kernels. A page steps what was recorded: ", "view.to_html(path, iterations=2000)"],
   },
   caches: {
     chunk: "byhand",

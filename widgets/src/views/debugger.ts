@@ -37,10 +37,7 @@ export class DebuggerView implements View {
     if (cursor.panel !== "debugger" || kernel === this.kernel) return;
     this.run = ask ?? this.recorded(kernel);
     if (this.run === null) {
-      this.say(
-        "Stepping takes Python. In a notebook this panel asks it; in a page, keep the first steps: ",
-        `view.to_html(path, iterations=2000)`,
-      );
+      this.say("Python steps kernels. A page steps what was recorded: ", `view.to_html(path, iterations=2000)`);
       return;
     }
     this.kernel = kernel;
