@@ -44,3 +44,15 @@ def test_is_committed_executed(notebook: Path) -> None:
     cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     assert [output for cell in cells for output in cell["outputs"] if output["output_type"] == "error"] == []
+
+
+def test_the_quickstart_begins_with_a_picture_and_is_short() -> None:
+    """The first code cell shows a picture; a question comes last; nothing tests the product."""
+    cells = json.loads(next(path for path in NOTEBOOKS if path.stem == "00_quickstart").read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert len(cells) <= 15
+    html = ["".join(output.get("data", {}).get("text/html", "")) for output in code[0]["outputs"]]
+    assert any("<img" in text and "image/svg+xml" in text for text in html)
+    asking = [i for i, cell in enumerate(code) if ".predict(" in "".join(cell["source"])]
+    assert asking == [len(code) - 1]
+    assert [cell["id"] for cell in code if "assert " in "".join(cell["source"])] == []

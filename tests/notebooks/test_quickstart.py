@@ -18,13 +18,6 @@ BEFORE = "localStorage.setItem('tinyexplore.mode', 'workbench')"  # as the reade
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module")
-def lab(lab: LabPage) -> LabPage:
-    """The notebook, with an answer to its question: then the views come."""
-    lab.page.locator(".asks .choice").first.click()
-    return lab
-
-
 @pytest.fixture
 def explorer(lab: LabPage) -> Any:
     """The first explorer of the notebook, drawn, in sight and with nothing selected."""
