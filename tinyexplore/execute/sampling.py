@@ -9,9 +9,10 @@ that overwrites its input finds the same values before each sample. Afterwards a
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from typing import Any, Protocol
 from tinyexplore.device import Buffer
 from tinyexplore.trace import Retimed, active_recorder
 from tinyexplore.uop import Ops
+from tinyexplore.util import Context
 
 LEAST = 2  # samples of a launch, however long it takes
 LAUNCH_S = 0.25  # for the samples of one launch: a long kernel gets fewer
@@ -26,6 +28,11 @@ TOTAL_S = 5.0  # for the samples of all launches; later ones get the least
 LONGEST_S = 3.0  # a launch that takes longer is not run again
 LIMIT_S = 30.0  # after so much time, launches get no samples
 WARM_S = 0.01  # a launch that takes longer gains nothing from warm caches
+MOST_WAITED = 0.1  # of the time of the samples: with more, another process had a core
+PAUSE_S = 0.05  # before samples that other processes disturbed are taken again
+AGAIN_S = 0.2  # samples that take longer are not taken again
+TRIES = 3
+SINGLE = 3  # samples on one thread
 HELD_BYTES = 1 << 28  # of the buffers of launches that wait; then their samples are taken at once
 
 
@@ -45,6 +52,7 @@ class _Waiting:
     launch: what runs. first_s: seconds that it took in the program. overwritten: the inputs that it overwrites.
     each_s: seconds of one further run. count: how many samples it gets. seconds: its samples so far.
     took_s: seconds of all its further runs. reason: why it gets no samples, "" where it gets some.
+    single: its samples on one thread. waited: see `Retimed`.
     """
 
     launch: Launch
@@ -55,6 +63,8 @@ class _Waiting:
     seconds: list[float] = field(default_factory=list)
     took_s: float = 0.0
     reason: str = ""
+    single: list[float] = field(default_factory=list)
+    waited: float | None = None
 
     @property
     def is_short(self) -> bool:
@@ -65,6 +75,8 @@ class _Waiting:
 class Sampling:
     """A request for samples: `count` of each launch (1: none beside the launch itself), fewer where that takes longer
     than LAUNCH_S. `most_launches`: later ones get none. `spent_s`: what it has taken so far. `clock`: seconds.
+    `waited`: reads how many seconds the threads of this process have waited for a core (None where that is unknown).
+    Where it is given, disturbed samples are taken again, and threaded kernels get SINGLE samples on one thread.
 
     counts: how many samples the launches of a program get. waiting: launches whose samples are not taken yet.
     held: the buffers of these launches, and the bytes of each.
@@ -73,6 +85,7 @@ class Sampling:
     count: int
     most_launches: int = 1000
     clock: Callable[[], float] = time.perf_counter
+    waited: Callable[[], float | None] | None = None
     spent_s: float = 0.0
     counts: dict[object, int] = field(default_factory=dict)
     waiting: list[_Waiting] = field(default_factory=list)
@@ -97,10 +110,9 @@ class Sampling:
         saved = _saved(waiting, just_ran)
         try:
             rounds = self._first_runs(waiting, saved)
-            for turn in range(max((one.count for one in rounds), default=0)):
-                for one in reversed(rounds) if turn % 2 else rounds:
-                    if turn < one.count:
-                        self._sample(one, saved)
+            self._quiet_rounds(rounds, saved)
+            if self.waited is not None:
+                self._single_samples(rounds, saved)
         finally:
             for buffer, content in saved.items():
                 buffer.copyin(content)
@@ -108,7 +120,10 @@ class Sampling:
         took_s = self.clock() - began
         self.spent_s += took_s
         aside_s = max(0.0, took_s - runs_s) / max(1, len(waiting))  # saving and restoring
-        return [Retimed(one.launch, tuple(one.seconds), one.took_s + aside_s, one.reason) for one in waiting]
+        return [
+            Retimed(one.launch, tuple(one.seconds), one.took_s + aside_s, one.reason, tuple(one.single), one.waited)
+            for one in waiting
+        ]
 
     def _first_runs(self, waiting: list[_Waiting], saved: dict[Buffer, bytes]) -> list[_Waiting]:
         """One run of each, which is not counted: it says how many samples fit. Those that get none have a reason."""
@@ -131,6 +146,41 @@ class Sampling:
         """How many samples fit: the same for every launch of a program, by the first of them."""
         allowed_s = min(LAUNCH_S, max(0.0, TOTAL_S - planned_s))
         return min(self.count, max(LEAST, int(allowed_s / sample_s)))
+
+    def _quiet_rounds(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
+        """The samples. Where threads waited for a core, they are taken again, and the least disturbed ones stay."""
+        best: tuple[float, list[list[float]]] | None = None
+        for _ in range(TRIES):
+            for one in rounds:
+                one.seconds = []
+            began, before = self.clock(), self.waited() if self.waited is not None else None
+            for turn in range(max((one.count for one in rounds), default=0)):
+                for one in reversed(rounds) if turn % 2 else rounds:
+                    if turn < one.count:
+                        self._sample(one, saved)
+            after = self.waited() if self.waited is not None else None
+            if before is None or after is None:
+                return
+            took_s = self.clock() - began
+            share = (after - before) / took_s if took_s > 0 else 0.0
+            if best is None or share < best[0]:
+                best = share, [one.seconds for one in rounds]
+            if share <= MOST_WAITED or took_s > AGAIN_S:
+                break
+            time.sleep(PAUSE_S)
+        assert best is not None
+        for one, seconds in zip(rounds, best[1], strict=True):
+            one.seconds, one.waited = seconds, best[0]
+
+    def _single_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
+        """In a block of their own: a change of the number of threads moves the data between the cores' caches."""
+        threaded = [one for one in rounds if _is_threaded(one.launch)]
+        with Context(THREADS=1):
+            for one in threaded:
+                if one.count > LEAST and one.is_short:
+                    self._run(one, saved)
+                for _ in range(SINGLE if one.count > LEAST else 1):
+                    one.single += self._run(one, saved)
 
     def _sample(self, one: _Waiting, saved: dict[Buffer, bytes]) -> None:
         if one.is_short:
@@ -159,6 +209,24 @@ def _obstacle(one: _Waiting, planned_s: float) -> str:
     except OSError as error:
         return f"No samples: {error}"
     return ""
+
+
+def _is_threaded(launch: Launch) -> bool:
+    """Whether the kernel has a THREAD axis."""
+    return launch.runner is not None and launch.runner.spec.thread_extent is not None
+
+
+def seconds_waited() -> float | None:
+    """How long the threads of this process have waited for a core until now; None where the system does not say."""
+    total = 0
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread that ends meanwhile
+                with open(f"/proc/self/task/{thread}/schedstat", encoding="ascii") as file:
+                    total += int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return total / 1e9
 
 
 def _saved(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
@@ -233,4 +301,4 @@ def _record_samples(request: Sampling, just_ran: bool = False) -> None:
             recorder.record(one)
 
 
-__all__ = ["LEAST", "Sampling", "overwritten_inputs", "sample_launch", "sampling"]
+__all__ = ["LEAST", "MOST_WAITED", "Sampling", "overwritten_inputs", "sample_launch", "sampling", "seconds_waited"]

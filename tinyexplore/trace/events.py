@@ -250,13 +250,16 @@ class Retimed:
     """`exec_item` was run again only to be timed: `seconds` of each sample, all under the same conditions.
 
     `took`: seconds of all of it, with restoring what the kernel overwrites; a plain run does not spend them.
-    `reason`: why there are no samples, "" where there are some.
+    `reason`: why there are no samples, "" where there are some. `single`: seconds of samples on one thread, of a kernel
+    that several share. `waited`: seconds that threads waited for a core / seconds of the samples; None: unknown.
     """
 
     exec_item: Any
     seconds: tuple[float, ...]
     took: float
     reason: str = ""
+    single: tuple[float, ...] = ()
+    waited: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

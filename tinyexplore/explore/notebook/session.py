@@ -18,6 +18,7 @@ from weakref import ref
 
 from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.engine import Sampling, further_listings, measuring_on, sampling, step_by_step
+from tinyexplore.execute.sampling import seconds_waited
 from tinyexplore.explore.analysis.byhand.asked import ByHand
 from tinyexplore.explore.analysis.requests import Responses
 from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
@@ -138,7 +139,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._elsewhere = self._stack.enter_context(Elsewhere())
         self._stack.enter_context(step_by_step(stand_in=True))
         self._stack.enter_context(recording(recorder))
-        self._stack.enter_context(sampling(Sampling(self.repeat, self.most_kernels)))
+        self._stack.enter_context(sampling(Sampling(self.repeat, self.most_kernels, waited=seconds_waited)))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._end(error)

@@ -141,6 +141,8 @@ class KernelDraft:
     buffers: tuple[Any, ...] = ()
     times_us: list[float] = field(default_factory=list)
     warm_us: list[float] = field(default_factory=list)
+    single_us: list[float] = field(default_factory=list)
+    waited: float | None = None
     run_started_us: float = 0.0
     make_kernel: Callable[[], Kernel] | None = None
     values: tuple[int, ...] = ()
@@ -170,6 +172,9 @@ class KernelDraft:
 
     def saw_samples(self, event: Retimed) -> None:
         self.warm_us += [round(seconds * 1e6, 3) for seconds in event.seconds]
+        self.single_us += [round(seconds * 1e6, 3) for seconds in event.single]
+        if event.waited is not None:
+            self.waited = round(max(self.waited or 0.0, event.waited), 4)
         self.not_run = event.reason
 
     def saw_item(self, done: ExecItem) -> None:
@@ -227,6 +232,8 @@ class KernelDraft:
             started_us=self.run_started_us,
             first_us=self.times_us[0],
             warm=bool(self.warm_us),
+            single_us=tuple(self.single_us),
+            waited=self.waited,
         )
 
     def info(

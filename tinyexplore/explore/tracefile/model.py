@@ -363,7 +363,8 @@ class Run:
 
     `started_us`: when the launch itself began, in microseconds since the trace began; `first_us`: how long it took.
     `warm`: whether the samples are further runs with warm caches. Otherwise the only sample is the launch itself. All
-    runs of a trace are of one kind.
+    runs of a trace are of one kind. `single_us`: samples on one thread, of a kernel that several share. `waited`:
+    seconds that threads waited for a core / seconds of the samples; None: unknown.
     """
 
     id: RowId
@@ -375,20 +376,23 @@ class Run:
     started_us: Moment = 0.0
     first_us: Duration = 0.0
     warm: bool = False
+    single_us: tuple[Duration, ...] = ()
+    waited: Amount | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
     """The best rate that a probe reached on this machine, see `explore.ceilings`.
 
-    `rate`: 10⁹ operations a second ("arithmetic"), 10⁹ bytes a second ("memory"), GHz ("clock"), or the microseconds
-    of the smallest kernel ("launch"). `holds`: the working set of a bandwidth in bytes, 0 for any. `what`: the type of
-    the operations ("float32", "int8 dot"), or what is done with each byte ("read", "triad": two reads and a write,
-    "copy", "write"). `threads`: how many worked together. `samples`: all rates that were measured.
+    `rate`: 10⁹ operations a second ("arithmetic"), 10⁹ bytes a second ("memory"), GHz ("clock"), the microseconds of
+    the smallest kernel ("launch"), 10⁹ loads a second from random places ("gather"), or 10⁹ bytes a second in runs of
+    `what` bytes, each in another row of 16 KB ("runs"; "4": a single float). `holds`: the working set in bytes, 0 for
+    any. `what`: the type of the operations ("float32", "int8 dot"), or what is done with each byte ("read", "triad":
+    two reads and a write, "copy", "write"). `threads`: how many worked together. `samples`: all rates that were measured.
     """
 
     name: str
-    kind: Annotated[str, OneOf(("arithmetic", "memory", "clock", "launch"))]
+    kind: Annotated[str, OneOf(("arithmetic", "memory", "clock", "launch", "gather", "runs"))]
     rate: Duration
     holds: Count = 0
     what: str = ""

@@ -201,6 +201,92 @@ end:
 """
 
 
+def _gather_ir() -> str:
+    """`void gather(ptr table, ptr to, i64 mask, i64 seed, i64 turns)`: four loads a turn from places that do not depend
+    on what was loaded. `mask`: the number of floats in the table - 1, a power of two - 1."""
+    steps, sums = [], []
+    for k, (state, shift) in enumerate((("x3", 0), ("x3", 16), ("y", 20), ("y", 30))):
+        steps.append(f"  %s{k} = lshr i64 %{state}, {shift}\n  %m{k} = and i64 %s{k}, %mask")
+        steps.append(f"  %p{k} = getelementptr float, ptr %table, i64 %m{k}\n  %v{k} = load i32, ptr %p{k}, align 4")
+        sums.append(f"  %b{k} = or i32 %a{k}, %v{k}")
+    phis = "\n".join(f"  %a{k} = phi i32 [0, %entry], [%b{k}, %loop]" for k in range(4))
+    body, ends = "\n".join([*steps, *sums]), "  %e1 = or i32 %b0, %b1\n  %e2 = or i32 %b2, %b3\n  %e = or i32 %e1, %e2"
+    return f"""
+define void @gather(ptr %table, ptr %to, i64 %mask, i64 %seed, i64 %turns) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %loop]
+  %x0 = phi i64 [%seed, %entry], [%x3, %loop]
+{phis}
+  %l1 = shl i64 %x0, 13
+  %x1 = xor i64 %x0, %l1
+  %r1 = lshr i64 %x1, 7
+  %x2 = xor i64 %x1, %r1
+  %l2 = shl i64 %x2, 17
+  %x3 = xor i64 %x2, %l2
+  %y = mul i64 %x3, -7046029254386353131
+{body}
+  %i1 = add nuw i64 %i, 1
+  %more = icmp ult i64 %i1, %turns
+  br i1 %more, label %loop, label %end
+end:
+{ends}
+  store i32 %e, ptr %to, align 4
+  ret void
+}}
+"""
+
+
+ROW = 16384  # bytes between the runs of the probe "runs"
+MOST_BLOCKS = 8  # runs of each row that it reads
+COLUMNS = 64  # of single floats
+
+
+def _runs_ir(vector: str, width: int) -> str:
+    """`void runs(ptr from, ptr to, i64 rows, i64 run, i64 blocks)`: block after block, a run of every row. A `run` of
+    less than a vector is one float."""
+    return f"""
+define void @runs(ptr noalias %from, ptr noalias %to, i64 %rows, i64 %run, i64 %blocks) {{
+entry:
+  %apart = udiv i64 {ROW}, %blocks
+  %is_wide = icmp uge i64 %run, {width}
+  br label %block
+block:
+  %b = phi i64 [0, %entry], [%b1, %next]
+  %left = mul i64 %b, %apart
+  br label %row
+row:
+  %r = phi i64 [0, %block], [%r1, %done]
+  %at = mul i64 %r, {ROW}
+  %begin = add i64 %at, %left
+  br i1 %is_wide, label %loop, label %one
+loop:
+  %o = phi i64 [0, %row], [%o1, %loop]
+  %place = add i64 %begin, %o
+  %p = getelementptr i8, ptr %from, i64 %place
+  %v = load volatile {vector}, ptr %p, align {width}
+  %o1 = add nuw i64 %o, {width}
+  %more = icmp ult i64 %o1, %run
+  br i1 %more, label %loop, label %done
+one:
+  %q = getelementptr i8, ptr %from, i64 %begin
+  %w = load volatile i32, ptr %q, align 4
+  br label %done
+done:
+  %r1 = add nuw i64 %r, 1
+  %below = icmp ult i64 %r1, %rows
+  br i1 %below, label %row, label %next
+next:
+  %b1 = add nuw i64 %b, 1
+  %again = icmp ult i64 %b1, %blocks
+  br i1 %again, label %block, label %end
+end:
+  ret void
+}}
+"""
+
+
 CLOCK_STEPS = 32  # dependent instructions of one turn
 
 
@@ -319,6 +405,7 @@ class Loops:
         parts.extend(_triad_ir(name, vector, self.vector_bytes, fence) for name in ("triad", "triad_nt"))
         self.arithmetic = {one.name: one for one in arithmetic_of(self.vector_bytes, has, is_x86)}
         parts.extend(_arithmetic_ir(one) for one in self.arithmetic.values())
+        parts.extend([_gather_ir(), _runs_ir(vector, self.vector_bytes)])
         clock, self.clock_cycles = _clock_ir(is_x86)
         parts.extend([clock, _read_ir(vector, self.vector_bytes), "!0 = !{i32 1}"])
         module = llvm.parse_assembly("\n".join(parts))
@@ -327,7 +414,7 @@ class Loops:
         self._engine.finalize_object()
         self.step = STREAMS * self.vector_bytes
         self._functions: dict[str, Callable[..., None]] = {}
-        for name in (*_COPIES, "triad", "triad_nt", "read"):
+        for name in (*_COPIES, "triad", "triad_nt", "read", "gather", "runs"):
             kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 3)
             self._functions[name] = kind(self._engine.get_function_address(name))
         for name in ("meet", "clock", *(one.symbol for one in self.arithmetic.values())):
@@ -338,6 +425,19 @@ class Loops:
         """`name` ("read", "copy", "copy_nt", "fill", "fill_nt") over `nbytes`, a whole number of CHUNKs; "triad" and
         "triad_nt" read twice `nbytes`."""
         self._functions[name](source, to, nbytes, self.step, repeat)
+
+    def gather(self, table: int, to: int, nbytes: int, seed: int, turns: int) -> int:
+        """Loads of single floats from random places of `nbytes`, a power of two; how many that was."""
+        self._functions["gather"](table, to, nbytes // 4 - 1, seed, turns)
+        return 4 * turns
+
+    def runs(self, source: int, to: int, nbytes: int, run: int) -> int:
+        """Runs of `run` bytes (less than a vector: a float), one of each row of ROW bytes, block after block of the
+        rows; how many bytes that was."""
+        rows, is_wide = nbytes // ROW, run >= self.vector_bytes
+        blocks = min(MOST_BLOCKS, ROW // run) if is_wide else COLUMNS
+        self._functions["runs"](source, to, rows, run, blocks)
+        return rows * blocks * (run if is_wide else 4)
 
     def meet(self, counter: int, count: int) -> None:
         """Waits, spinning, until as many have come as `count` says."""

@@ -1,4 +1,5 @@
-"""Measures the ceilings of this machine: arithmetic by type, bandwidth by working set, the clock, a kernel's launch.
+"""Measures the ceilings of this machine: arithmetic by type, bandwidth by working set, loads from random places,
+short runs, the clock, a kernel's launch.
 
 Each rate is the best of a few samples; threads are pinned to cores; the number of repetitions in one sample comes from
 the fastest of three trials, because the first includes starting the threads.
@@ -11,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 
-from tinyexplore.explore.analysis.machine.loops import CHUNK, Loops, Memory, Team
+from tinyexplore.explore.analysis.machine.loops import CHUNK, ROW, Loops, Memory, Team
 from tinyexplore.explore.tracefile.model import Ceiling
 
 SAMPLE_S = 0.0004  # of one sample: long beside starting it, short beside what disturbs it
@@ -22,6 +23,9 @@ TRIALS = 3
 MOST_BYTES = 256 << 20  # of the largest working set
 LARGE = 32 << 20  # from here on fewer samples, one pass each, and stores that go past the caches as well
 ACCESSES = {"read": (1, 0), "triad": (2, 1), "copy": (1, 1), "write": (0, 1)}  # bytes read and written, in proportion
+GATHERS = (1 << 16, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28)  # bytes of the tables
+RUNS = ("4", "64", "256", "1024", "4096")  # bytes that lie together
+RUNS_IN = (1 << 22, 1 << 26)  # bytes of the rows in all
 _LOOPS = {"read": "read", "triad": "triad", "copy": "copy", "write": "fill"}
 
 
@@ -47,6 +51,10 @@ class Prober:
                 if threads != counts[0] and time.perf_counter() - began > budget_s:
                     break
                 found += self.streams(nbytes, threads)
+            for nbytes in GATHERS:
+                found += self.gathers(nbytes, threads)
+            for nbytes in RUNS_IN:
+                found += self.runs(nbytes, threads)
         waiting = disturbed(found)
         waiting += sorted((one for one in found if one.spread > UNSTEADY), key=lambda one: -one.spread)
         while waiting and time.perf_counter() - began < budget_s:
@@ -59,6 +67,10 @@ class Prober:
             return [self.clock()]
         if known.kind == "arithmetic":
             return [self.compute(known.what, known.threads)]
+        if known.kind == "gather":
+            return self.gathers(known.holds, known.threads)
+        if known.kind == "runs":
+            return self.runs(known.holds, known.threads, [known.what])
         return self.streams(known.holds, known.threads, [known.what])
 
     def working_sets(self, threads: int) -> list[int]:
@@ -90,6 +102,41 @@ class Prober:
             rates = max((self._stream(access, nbytes, threads, past) for past in ways), key=max)
             found.append(ceiling(f"{access} {self.level(nbytes, threads)}", "memory", access, threads, nbytes, rates))
         return found
+
+    def gathers(self, nbytes: int, threads: int) -> list[Ceiling]:
+        """10⁹ loads a second from random places of a table of `nbytes` (a power of two) that all threads share."""
+        if nbytes > self.most:
+            return []
+        table = self._arena(nbytes)
+        to = table + self._spare
+
+        def work(number: int, turns: int) -> int:
+            return self.loops.gather(table, to + number * CHUNK, nbytes, 88172645463325252 + 977 * number, turns)
+
+        rates = self._rates(threads, work, 512, samples=5)
+        return [ceiling(f"random loads from {_size(nbytes)}", "gather", "", threads, nbytes, rates)]
+
+    def runs(self, nbytes: int, threads: int, lengths: Iterable[str] = RUNS) -> list[Ceiling]:
+        """10⁹ bytes a second in runs that each lie in another row of 16 KB."""
+        if nbytes > self.most:
+            return []
+        each = nbytes // threads // ROW * ROW
+        found = []
+        for length in lengths:
+            memory = self._arena(nbytes)
+
+            def work(number: int, turns: int, length: str = length, memory: int = memory) -> int:
+                return self.loops.runs(memory + number * each, memory + self._spare, each, int(length))
+
+            rates = self._rates(threads, work, 1, trials=0, samples=3)
+            name = f"runs of {length} bytes in {_size(nbytes)}"
+            found.append(ceiling(name, "runs", length, threads, nbytes, rates))
+        return found
+
+    @property
+    def _spare(self) -> int:
+        """Where the arena has a CHUNK for each thread behind the working sets."""
+        return self.most
 
     def level(self, nbytes: int, threads: int) -> str:
         """The memory that so many bytes fit into, by the target's caches: "L1", "L2", "64 MB"."""
@@ -131,21 +178,28 @@ class Prober:
         trials: int = TRIALS,
         samples: int = SAMPLES,
     ) -> list[float]:
-        """10⁹ units a second of each sample. `work(thread, turns)` gives how many units it did."""
+        """10⁹ units a second of each sample. `work(thread, turns)` gives how many units it did. `trials`: 0 for work
+        that is long enough at one turn."""
         team = Team(self.loops, threads)
         done = [0] * threads
 
         def run(number: int) -> None:
             done[number] = work(number, turns)
 
-        while True:
+        while trials:
             fastest_s = team.best_seconds(run, trials)
             if fastest_s >= SAMPLE_S / 8 or turns >= 1 << 24:
                 break
             turns *= 8
-        turns = max(1, round(turns * SAMPLE_S / fastest_s))
+        if trials:
+            turns = max(1, round(turns * SAMPLE_S / fastest_s))
         seconds = team.seconds(run, samples)
         return [sum(done) / each / 1e9 for each in seconds]
+
+
+def _size(nbytes: int) -> str:
+    """ "64 KB", "16 MB", in powers of 1024."""
+    return f"{nbytes >> 20} MB" if nbytes >= 1 << 20 else f"{nbytes >> 10} KB"
 
 
 def ceiling(name: str, kind: str, what: str, threads: int, nbytes: int, samples: Iterable[float]) -> Ceiling:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from html import escape
+from math import exp, log
 from statistics import median
 
 from tinyexplore.device import Device
@@ -21,11 +22,11 @@ from tinyexplore.target import chosen, core_count
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import recording
 
-FORMAT = 1  # of the file; another number is another file
+FORMAT = 2  # of the file; another number is another file
 MEASURED = ("LLVM", "CLANG")  # the devices that the probes speak for
 LAUNCHES = 200  # of the smallest kernel
 FITS = 0.9  # of a kernel's bytes must fit into a working set
-_UNITS = {"arithmetic": "G op/s", "memory": "GB/s", "clock": "GHz", "launch": "µs"}
+_UNITS = {"arithmetic": "G op/s", "memory": "GB/s", "clock": "GHz", "launch": "µs", "gather": "G/s", "runs": "GB/s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,30 @@ class Ceilings:
             key=lambda one: one.rate,
             default=None,
         )
+
+    def gather(self, nbytes: int, threads: int) -> Ceiling | None:
+        """10⁹ loads a second from random places of a table of `nbytes`: of the next larger table measured."""
+        return self._next_larger("gather", "", nbytes, threads)
+
+    def runs(self, nbytes: int, run_bytes: int, threads: int) -> Ceiling | None:
+        """10⁹ bytes a second in runs of about `run_bytes`, each in another row of 16 KB, through `nbytes` in all.
+        Lengths between those measured are interpolated by their logarithms."""
+        lengths = sorted({int(one.what) for one in self.rows if one.kind == "runs"})
+        if not lengths:
+            return None
+        length = min(max(run_bytes, lengths[0]), lengths[-1])
+        low = max(one for one in lengths if one <= length)
+        high = min(one for one in lengths if one >= length)
+        a, b = (self._next_larger("runs", str(one), nbytes, threads) for one in (low, high))
+        if a is None or b is None or low == high:
+            return a
+        part = log(length / low) / log(high / low)
+        return replace(a, rate=exp(log(a.rate) * (1 - part) + log(b.rate) * part), what=str(run_bytes))
+
+    def _next_larger(self, kind: str, what: str, nbytes: int, threads: int) -> Ceiling | None:
+        mine = [one for one in self.rows if (one.kind, one.what, one.threads) == (kind, what, threads) and one.rate]
+        mine.sort(key=lambda one: one.holds)
+        return next((one for one in mine if one.holds >= FITS * nbytes), mine[-1] if mine else None)
 
     @property
     def clock_ghz(self) -> float | None:
