@@ -1,0 +1,219 @@
+"""What a kernel's program and assembly say: operations executed, accumulations repeated, cycles of the hot loop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.explore.analysis.byhand.ports import port_words
+from tinyexplore.explore.analysis.byhand.throughput import (
+    ThroughputError,
+    _times_unrolled,
+    loop_weights,
+    throughput,
+)
+from tinyexplore.explore.analysis.comparing.instructions import hot_loop
+from tinyexplore.explore.analysis.verdict.access import size_of
+from tinyexplore.kernel import Kernel
+from tinyexplore.target import Target
+from tinyexplore.uop import Ops, UOp
+
+LATENCY = 4  # cycles from an addition or multiply-add to the next one that waits for it
+WIDTH = 6  # instructions that begin in a cycle, at most
+DIVISION = 10  # multiply-adds in whose time one division or square root of vectors is done, at least
+_FLOAT = {Ops.ADD, Ops.MUL, Ops.MULACC, Ops.MAX, Ops.MIN, Ops.NEG, Ops.FDIV, Ops.SQRT}
+_VECTOR = re.compile(r"\b[xyz]mm\d+")
+_SCALAR = re.compile(r"(ss|sd|sh)$")
+_ARITHMETIC = re.compile(r"^v?p?(add|sub|mul|fn?m(add|sub)|div|sqrt|max|min|dp|rndscale|round|scalef|and|or|xor|cmp|cvt)")
+_STACK = re.compile(r"ptr \[r[sb]p(?: [+-] \d+)?\]|\bptr \[r[sb]p\]")
+_WIDE_LOAD = re.compile(r"\b[yz]mmword ptr \[(?!r[sb]p)")
+_BITS = {"x": 128, "y": 256, "z": 512}
+
+
+@dataclass(frozen=True, slots=True)
+class HotLoop:
+    """The assembly's busiest loop."""
+
+    instructions: int
+    """How many it has."""
+    vector: int
+    """Those that compute or move several values."""
+    stack: int
+    """Vector registers that it loads from the stack or stores there."""
+    wide_loads: int
+    """Loads of 32 or 64 bytes, not from the stack."""
+    arithmetic: float
+    """Vector arithmetic in units of one full-width instruction; divisions and square roots count DIVISION."""
+    past_caches: bool
+    """Whether the kernel has non-temporal stores."""
+    lines: tuple[int, int]
+    """Its first and last line in the listing."""
+
+
+def hot_loop_of(assembly: Sequence[str], target: Target, uops: Sequence[UOp]) -> HotLoop | None:
+    """The busiest loop of x86 assembly; None where there is none, or the architecture is another."""
+    if target.arch != "x86_64":
+        return None
+    weights = loop_weights(uops)
+    depth = max((depth for depth, _ in weights), default=0)
+    body = hot_loop(assembly, target.arch, target.vector_bytes * 8, depth, [weight for _, weight in weights])
+    if not body:
+        return None
+    texts = [assembly[place].strip() for place in body if assembly[place][:1] == " "]
+    return HotLoop(
+        instructions=len(texts),
+        vector=sum(_is_vector(text) for text in texts),
+        stack=sum(_STACK.search(text) is not None and _VECTOR.search(text) is not None for text in texts),
+        wide_loads=sum(_WIDE_LOAD.search(text) is not None and "movnt" not in text for text in texts),
+        arithmetic=sum(_slots(text, target.vector_bytes * 8) for text in texts),
+        past_caches=any("movnt" in line for line in assembly),
+        lines=(body[0], body[-1]),
+    )
+
+
+def _is_vector(text: str) -> bool:
+    mnemonic, _, operands = text.partition(" ")
+    return _VECTOR.search(operands) is not None and not _SCALAR.search(mnemonic) and not mnemonic.startswith("vcvtsi")
+
+
+def _slots(text: str, bits: int) -> float:
+    mnemonic, _, operands = text.partition(" ")
+    if not _ARITHMETIC.match(mnemonic) or "mm" not in operands:
+        return 0.0
+    width = max((_BITS[name] for name in re.findall(r"\b([xyz])mm\d", operands)), default=128)
+    is_division = re.match(r"v?(div|sqrt)", mnemonic) is not None
+    part = min(1.0, max(width, 256) / bits) if bits > 256 else 1.0
+    return part * (DIVISION if is_division else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeModel:
+    """The time of a kernel's instructions, if all loads came from the L1."""
+
+    cycles: float
+    """Of one iteration of the hot loop."""
+    busiest: float
+    """Cycles without waiting for results: of the busiest port, or the front end."""
+    explains: float
+    """The modelled time / the measured time."""
+    measured: float
+    """Cycles of one iteration by the measured time."""
+    ports: str
+    """The busiest ports as text; "" where the model may name none."""
+    source: str
+    """What made the model."""
+
+
+def code_model(
+    assembly: Sequence[str],
+    target: Target,
+    uops: Sequence[UOp],
+    time_us: float,
+    threads: int,
+    clock_ghz: float | None,
+    loop: HotLoop | None,
+    fma_a_cycle: float,
+    has_ports: bool,
+    tool: bool = True,
+) -> tuple[CodeModel | None, str]:
+    """The model, and why there is none or what it lacks ("" for neither).
+
+    fma_a_cycle: full-width multiply-adds that one core begins in a cycle, measured. has_ports: whether the tool may
+    name ports. tool: whether to ask llvm-mca.
+    """
+    if loop is None:
+        return None, "the assembly has no loop that can be modelled"
+    if clock_ghz is None:
+        return None, "the clock of this CPU was not measured"
+    if _open_sizes(uops):
+        return None, "the sizes of its loops are known only when it runs"
+    most = _most_steps(uops)
+    each = -(-most // threads) if threads > 1 else most
+    unrolled = _times_unrolled([assembly[k] for k in range(loop.lines[0], loop.lines[1] + 1)], uops)
+    measured = time_us * clock_ghz * 1e3 / max(each, 1) * unrolled
+    weights = [weight for _, weight in loop_weights(uops)]
+    others = sum(weights) / max(weights) if weights else 1.0
+    counted = max(loop.arithmetic / max(fma_a_cycle, 0.1), loop.instructions / WIDTH)
+    cycles, ports, lacks = max(counted, _chain_cycles(uops)), "", ""
+    busiest, source = counted, "instructions counted, dependence chains by the program"
+    if tool:
+        try:
+            found = throughput(assembly, target, uops)
+            busiest = max(*found.port_cycles.values(), found.front_end_cycles)
+            cycles, source = found.cycles, f"{found.tool}, {found.cpu}"
+            top = [name for name, used in found.port_cycles.items() if used > 0.95 * max(found.port_cycles.values())]
+            ports = ", ".join(port_words(name) for name in top)
+            if any("not known" in note for note in found.notes):
+                lacks = f"the model is that of another CPU ({found.cpu})"
+            if counted > 1.3 * busiest:  # the arithmetic alone takes longer on this machine than the tool believes
+                busiest, ports = counted, ""
+                cycles = max(cycles, counted)
+        except ThroughputError as error:
+            lacks = str(error)
+    explains = cycles * others / measured if measured else 0.0
+    return CodeModel(cycles, busiest, explains, measured, ports if has_ports else "", source), lacks
+
+
+def _open_sizes(uops: Sequence[UOp]) -> bool:
+    return any(node.op is Ops.RANGE and node.src[0].op is not Ops.CONST for node in uops)
+
+
+def _most_steps(uops: Sequence[UOp]) -> int:
+    """Steps of the innermost loop that runs most often."""
+    most, times = 0, [1]
+    for node in uops:
+        if node.op is Ops.RANGE:
+            times.append(times[-1] * size_of(node))
+            most = max(most, times[-1])
+        elif node.op is Ops.ENDRANGE:
+            times.pop()
+    return most
+
+
+def _chain_cycles(uops: Sequence[UOp]) -> float:
+    """LATENCY where an innermost loop has an accumulator: each iteration waits for the one before."""
+    inside = False
+    for node in uops:
+        if node.op is Ops.RANGE:
+            inside = True
+        elif node.op is Ops.ENDRANGE:
+            inside = False
+        elif inside and node.op is Ops.ASSIGN and dtypes.is_float(node.dtype):
+            return LATENCY
+    return 0.0
+
+
+def redundancy(uops: Sequence[UOp], kernel: Kernel) -> float:
+    """Accumulations that the program executes / those that the result needs; 1 where nothing is accumulated."""
+    needed = 0
+    for node in kernel.ast.toposort():
+        if node.op is Ops.REDUCE:
+            needed += prod(size_of(loop) for loop in {*node.ranges, *node.src[1:]} if loop.op is Ops.RANGE)
+    executed, times = 0, [1]
+    for node in uops:
+        if node.op is Ops.RANGE:
+            times.append(times[-1] * size_of(node))
+        elif node.op is Ops.ENDRANGE:
+            times.pop()
+        elif node.op is Ops.ASSIGN:
+            executed += times[-1] * node.dtype.count
+    return executed / needed if needed else 1.0
+
+
+def executed_operations(uops: Sequence[UOp]) -> int:
+    """Floating-point operations of one run, lane by lane; a multiply-add is one, `exp` all those it consists of."""
+    total, times = 0, [1]
+    for node in uops:
+        if node.op is Ops.RANGE:
+            times.append(times[-1] * size_of(node))
+        elif node.op is Ops.ENDRANGE:
+            times.pop()
+        elif node.op in _FLOAT and dtypes.is_float(node.dtype):
+            total += times[-1] * node.dtype.count
+    return total
+
+
+__all__ = ["CodeModel", "HotLoop", "code_model", "executed_operations", "hot_loop_of", "redundancy"]

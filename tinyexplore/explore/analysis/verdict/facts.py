@@ -1,0 +1,518 @@
+"""What is measured or modelled of one kernel: all that the rules decide by, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from math import prod
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.analysis.machine.table import Ceilings
+from tinyexplore.explore.analysis.verdict.access import (
+    LINE,
+    AccessPattern,
+    CacheShape,
+    Operand,
+    Runs,
+    crosses_lines,
+    runs_of,
+    size_of,
+)
+from tinyexplore.explore.analysis.verdict.code import (
+    HotLoop,
+    code_model,
+    executed_operations,
+    hot_loop_of,
+    redundancy,
+)
+from tinyexplore.kernel import Kernel
+from tinyexplore.uop import AxisKind, Ops
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.recording.kept import Kept
+    from tinyexplore.explore.tracefile.model import KernelInfo, Run
+    from tinyexplore.target import Target
+
+FAR = 4096  # bytes from one run to the next that no hardware prefetcher crosses
+WAKES = 20.0  # microseconds from which on the limit is that of all threads
+L1_WAYS, L2_WAYS = 8, 16
+ALIGNED_LOADS = {True: (0.8, 0.39), False: (1.75, 0.72)}  # vector loads a cycle: crossing a line or not; from L1, L2
+LEVEL_GAIN = 1.3  # times the bandwidth of memory that a cache has at least
+NARROW = {"bfloat16": "bfloat16 dot", "int8": "int8 dot", "uint8": "int8 dot"}
+PAYS = 1.3  # times the float32 rate from which on dot instructions are worth a word
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One kernel on one machine. Times in microseconds; a time of 0: nothing of that kind. JSON can hold it."""
+
+    kernel: int
+    """Its number in the trace."""
+    name: str
+    """Its name."""
+    time_us: float
+    """The median of its samples; 0: it has none."""
+    best_us: float
+    """The fastest sample."""
+    low_us: float
+    """The first quartile."""
+    high_us: float
+    """The third quartile."""
+    samples: int
+    """How many there are."""
+    waited: float | None
+    """Seconds that threads waited for a core / seconds of the samples; None: unknown."""
+    single_us: float
+    """The median on one thread; 0: not measured."""
+    threads: int
+    """How many threads shared it."""
+    all_threads: int
+    """How many there are."""
+    has_thread_axis: bool
+    """Whether its opts let several threads share it."""
+    launch_us: float
+    """The smallest kernel."""
+    bytes_moved: int
+    """Bytes that it must move at least; of a table of which data choose, those chosen."""
+    bytes_written: int
+    """Of these, those written."""
+    level: str
+    """Where a working set of that size lies: "L1", "L2", "L3" or "memory"."""
+    memory_us: float
+    """These bytes once, at the measured rate of all threads."""
+    own_memory_us: float
+    """The same, of as many threads as shared it."""
+    operations: int
+    """Floating-point operations needed, lane by lane; with dot instructions, as the kernel counts them."""
+    arithmetic: str
+    """The type whose ceiling holds."""
+    compute_us: float
+    """These operations at the measured rate of all threads."""
+    own_compute_us: float
+    """The same, of as many threads as shared it."""
+    redundant: float = 1.0
+    """Accumulations executed / needed."""
+    unused_dots: str = ""
+    """Dot instructions of its types that this machine has and the kernel does not use."""
+    gather_us: float = 0.0
+    """Its loads or stores at random places, at the measured rate."""
+    gathers: int = 0
+    """How many these are."""
+    gather_bytes: int = 0
+    """Contiguous bytes of each."""
+    gather_of: str = ""
+    """The buffer that they access."""
+    scatters: bool = False
+    """Whether these are stores."""
+    pattern_us: float = 0.0
+    """Its bytes beyond the L2, in the runs in which it accesses them."""
+    refill_us: float = 0.0
+    """Its bytes beyond the L1, at the rate of the L2."""
+    l2_traffic: float = 1.0
+    """Bytes beyond the L2 / bytes that must move."""
+    line_use: float = 1.0
+    """The share of each cache line that it uses."""
+    worst: str = ""
+    """The operand whose access pattern costs most."""
+    worst_run: int = 0
+    """Bytes of its runs."""
+    worst_pitch: int = 0
+    """Bytes from one of its runs to the next; 0: they are contiguous."""
+    worst_times: float = 0.0
+    """How often it comes from beyond the L2."""
+    conflict: str = ""
+    """An operand whose lines fall into too few sets of a cache."""
+    conflict_pitch: int = 0
+    """Bytes between these lines."""
+    crossing_us: float = 0.0
+    """Its loads, if each crosses a cache line."""
+    crossing: str = ""
+    """The operands of these loads."""
+    has_code: bool = False
+    """Whether its assembly was read: the next four hold."""
+    instructions: int = 0
+    """Of the hot loop."""
+    vector: int = 0
+    """Of these, those that work on several values."""
+    stack: int = 0
+    """Of these, those that load or store a vector register on the stack."""
+    first_line: int = 0
+    """Where the hot loop begins in the assembly."""
+    has_model: bool = False
+    """Whether its instructions were modelled: the rest holds."""
+    cycles: float = 0.0
+    """Of one iteration of the hot loop."""
+    busiest: float = 0.0
+    """Cycles without waiting for results."""
+    code_share: float = 0.0
+    """The modelled time / the measured time."""
+    measured_cycles: float = 0.0
+    """Cycles of one iteration, by the measured time."""
+    ports: str = ""
+    """The busiest ports; "" where the model may name none."""
+    model: str = ""
+    """What made the model."""
+    missing: tuple[str, ...] = ()
+    """What could not be measured or modelled, and why."""
+
+    def as_data(self) -> dict[str, Any]:
+        """For a file of stored facts."""
+        return asdict(self)
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> Facts:
+        """What `as_data` wrote, also by an earlier version."""
+        known = {one.name for one in fields(Facts)}
+        given = {name: value for name, value in data.items() if name in known}
+        return Facts(**{**given, "missing": tuple(given.get("missing", ()))})
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether other processes had a core while the samples were taken."""
+        from tinyexplore.execute.sampling import MOST_WAITED
+
+        return self.waited is not None and self.waited > MOST_WAITED
+
+    @property
+    def judged_us(self) -> float:
+        """The time that is judged: the median, and the fastest sample of disturbed ones."""
+        return self.best_us if self.is_disturbed else self.time_us
+
+    @property
+    def limit_us(self) -> float:
+        """The least time on this machine: the longer one of bytes and operations, and the launch."""
+        if self.judged_us > WAKES:
+            return max(self.memory_us, self.compute_us) + self.launch_us
+        return max(self.own_memory_us, self.own_compute_us) + self.launch_us
+
+    @property
+    def own_limit_us(self) -> float:
+        """The same of as many threads as share the kernel."""
+        return max(self.own_memory_us, self.own_compute_us) + self.launch_us
+
+    @property
+    def share(self) -> float:
+        """The least time / the time."""
+        return self.limit_us / self.judged_us if self.judged_us else 0.0
+
+
+def facts_of(view: Explorer, number: int, *, model: bool = True) -> Facts:
+    """The facts of a kernel of `view` that ran with samples. Its ceilings are measured if they are not.
+
+    model: whether to ask llvm-mca, 15 to 70 ms. ValueError for a kernel that cannot be compiled again here.
+    """
+    view.measure_ceilings()
+    kept = view.kept(number)
+    info = view.trace.kernels[number]
+    run = next((one for one in view.trace.runs if one.kernel == number), None)
+    known = Ceilings("", "", view.trace.ceilings)
+    threads = view._threads_of(kept)
+    names = [view.trace.buffers[buffer].name or f"data{place}" for place, buffer in enumerate(info.buffers)]
+    kernel = kept.make_kernel()
+    with_loops = _Loops(kept, kernel, info, names, known, threads)
+    found = with_loops.facts(run)
+    assembly = _assembly_of(view, info)
+    loop = hot_loop_of(assembly, kept.spec.target, kept.uops) if assembly else None
+    return with_loops.with_code(found, assembly, loop, model)
+
+
+class _Loops:
+    """What the loops of a kernel and the ceilings say together."""
+
+    def __init__(
+        self, kept: Kept, kernel: Kernel, info: KernelInfo, names: Sequence[str], known: Ceilings, threads: int
+    ) -> None:
+        self.kept, self.kernel, self.info, self.names = kept, kernel, info, names
+        self.known, self.threads = known, threads
+        self.target: Target = kept.spec.target
+        self.all_threads = max((one.threads for one in known.rows), default=threads)
+        self.threads = min(threads, self.all_threads)
+        self.pattern = AccessPattern(kernel)
+        self.sizes = {one.buffer: one.nbytes for one in self.pattern.operands if one.buffer is not None}
+        self.written = set(kept.spec.writes)
+        self.random = [one for one in self.pattern.operands if one.buffer is not None and _is_random(one)]
+        self.random_buffers = {one.buffer for one in self.random}
+
+    def facts(self, run: Run | None) -> Facts:
+        """All but what the assembly says."""
+        moved, written = self._bytes()
+        operations, arithmetic, peaks, unused = self._arithmetic()
+        samples = sorted(run.times_us) if run is not None and run.warm else []
+        time_us = median(samples) if samples else 0.0
+        missing = [] if self.known.rows else ["no ceilings were measured for this machine and target"]
+        memory = [self._memory_us(moved, written, count) for count in (self.all_threads, self.threads)]
+        level = self._level(moved, written)
+        return replace(
+            self._patterns(moved, written),
+            kernel=self.info.id,
+            name=self.info.name,
+            time_us=time_us,
+            best_us=samples[0] if samples else 0.0,
+            low_us=run.low_us if run is not None and samples else 0.0,
+            high_us=run.high_us if run is not None and samples else 0.0,
+            samples=len(samples),
+            waited=run.waited if run is not None else None,
+            single_us=median(run.single_us) if run is not None and run.single_us else 0.0,
+            threads=self.threads,
+            all_threads=self.all_threads,
+            has_thread_axis=self.kept.spec.thread_extent is not None,
+            launch_us=self.known.launch_us or 0.0,
+            bytes_moved=moved,
+            bytes_written=written,
+            level=level,
+            memory_us=memory[0],
+            own_memory_us=memory[1],
+            operations=operations,
+            arithmetic=arithmetic,
+            compute_us=operations / peaks[0] / 1e3 if peaks[0] else 0.0,
+            own_compute_us=operations / peaks[1] / 1e3 if peaks[1] else 0.0,
+            unused_dots=unused,
+            missing=tuple(missing),
+        )
+
+    def _bytes(self) -> tuple[int, int]:
+        """Bytes that must move, and of these those that are written."""
+        if not self.random:
+            return self.info.bytes_moved, self.info.bytes_written
+        read = written = 0
+        for buffer, nbytes in self.sizes.items():
+            mine = [one for one in self.random if one.buffer == buffer]
+            if mine:
+                visits, each = _visits(mine[0]), max(runs_of(mine[0]).run_bytes, mine[0].item_bytes)
+                nbytes = min(nbytes, visits * each)
+            if buffer in self.written:
+                written += nbytes
+            else:
+                read += nbytes
+        return read + written, written
+
+    def _arithmetic(self) -> tuple[int, str, tuple[float, float], str]:
+        """Operations, their type, 10⁹ of them a second by all threads and by the kernel's, unused dot instructions."""
+        types = self.info.arithmetic
+        dots = next((one for one in types if one.endswith("dot")), "")
+        kind = dots or ("float64" if "float64" in types and "float32" not in types else "float32")
+        redundant = redundancy(self.kept.uops, self.kernel)
+        if dots:
+            operations = self.info.flops
+        else:
+            operations = round(2 * executed_operations(self.kept.uops) / (redundant if redundant >= 2 else 1))
+        narrow = {NARROW[name] for name in self._reduced_types() if name in NARROW}
+        peaks = tuple(self._peak(kind, count) for count in (self.all_threads, self.threads))
+        unused = ""
+        for name in narrow - set(types):
+            if peaks[0] and self._peak(name, self.all_threads) >= PAYS * peaks[0]:
+                unused, operations = name, max(self.info.flops, operations)
+                peaks = tuple(self._peak(name, count) for count in (self.all_threads, self.threads))
+        return operations, unused or kind, (peaks[0], peaks[1]), unused
+
+    def _reduced_types(self) -> set[str]:
+        """The types of the loads whose products are summed."""
+        found: set[str] = set()
+        for node in self.kernel.ast.toposort():
+            if node.op is Ops.REDUCE and any(one.op is Ops.MUL for one in node.src[0].toposort()):
+                loads = [one for one in node.src[0].toposort() if one.op is Ops.LOAD]
+                found |= {one.dtype.scalar.name.removeprefix("dtypes.") for one in loads}
+        return found if len(found) == 1 else set()
+
+    def _peak(self, kind: str, threads: int) -> float:
+        found = self.known.peak(kind, threads) or self.known.peak(kind)
+        return found.rate if found is not None else 0.0
+
+    def _memory_us(self, nbytes: int, written: int, threads: int) -> float:
+        found = self.known.bandwidth(nbytes, written / nbytes if nbytes else 0.0, threads)
+        return nbytes / found.rate / 1e3 if found is not None and found.rate else 0.0
+
+    def _rate(self, nbytes: int, write_share: float, threads: int) -> float:
+        found = self.known.bandwidth(nbytes, write_share, threads)
+        return found.rate if found is not None else 0.0
+
+    def _level(self, nbytes: int, written: int) -> str:
+        """By the caches of a core for small sets; beyond these by the measured curve."""
+        if nbytes <= self.target.l1_bytes * self.threads:
+            return "L1"
+        if nbytes <= 0.75 * self.target.l2_bytes * self.threads:
+            return "L2"
+        here, far = (self._rate(size, 0.0, self.all_threads) for size in (nbytes, 1 << 40))
+        return "L3" if far and here >= LEVEL_GAIN * far else "memory"
+
+    # *** patterns ***
+
+    def _patterns(self, moved: int, written: int) -> Facts:
+        """A Facts with what the access patterns say; the rest is 0."""
+        l1, l2 = CacheShape(self.target.l1_bytes, L1_WAYS), CacheShape(self.target.l2_bytes, L2_WAYS)
+        beyond_l1, near = self.pattern.traffic(l1)
+        beyond_l2, far = self.pattern.traffic(l2)
+        total = sum(nbytes for buffer, nbytes in beyond_l2.items() if buffer not in self.random_buffers)
+        found = replace(
+            _EMPTY,
+            redundant=redundancy(self.kept.uops, self.kernel),
+            l2_traffic=total / moved if moved and not self.random else 1.0,
+            refill_us=self._refill_us(sum(beyond_l1.values())),
+            **self._gathers(),
+        )
+        if conflict := near or far:
+            found = replace(found, conflict=self.names[conflict[0]], conflict_pitch=conflict[1])
+        worst_us, pattern_us, line_use = 0.0, 0.0, 1.0
+        seen: set[int] = set()
+        for operand in self.pattern.operands:
+            buffer = operand.buffer
+            if buffer is None or buffer in seen or buffer in self.random_buffers:
+                continue
+            seen.add(buffer)
+            runs, nbytes = runs_of(operand), beyond_l2.get(buffer, 0)
+            if operand.nbytes <= l2.nbytes and nbytes <= 4 * l2.nbytes and moved <= l2.nbytes * self.threads:
+                continue
+            cost_us = self._pattern_us(operand, runs, nbytes, moved)
+            pattern_us += cost_us
+            if cost_us > worst_us:
+                worst_us = cost_us
+                found = replace(
+                    found,
+                    worst=self.names[buffer],
+                    worst_run=runs.run_bytes,
+                    worst_pitch=runs.pitch_bytes or 0,
+                    worst_times=nbytes / max(1, operand.nbytes),
+                )
+            pitch = runs.pitch_bytes
+            is_sparse = runs.run_bytes < 32 and pitch is not None and 2 * runs.run_bytes <= pitch <= FAR
+            if is_sparse and pitch and nbytes >= 0.5 * moved and operand.nbytes > l1.nbytes:
+                line_use = min(line_use, runs.run_bytes / min(pitch, LINE))
+        return replace(found, pattern_us=pattern_us, line_use=line_use)
+
+    def _refill_us(self, nbytes: int) -> float:
+        rate = self._rate(self.target.l2_bytes // 4 * self.threads, 0.0, self.threads)
+        return nbytes / rate / 1e3 if rate else 0.0
+
+    def _pattern_us(self, operand: Operand, runs: Runs, nbytes: int, moved: int) -> float:
+        """The time of an operand's traffic in the runs in which it comes."""
+        is_shared = any(loop.arg.kind is AxisKind.THREAD and not operand.varies(loop) for loop in operand.loops)
+        spread = operand.nbytes * (self.threads if is_shared else 1)
+        if runs.pitch_bytes is not None and runs.pitch_bytes >= FAR and runs.run_bytes < FAR:
+            rate = self.known.runs(spread, runs.run_bytes if runs.run_bytes >= LINE else 4, self.threads)
+            if rate is not None and rate.rate:
+                used = nbytes if runs.run_bytes >= LINE else nbytes / LINE * 4  # single floats of each line
+                return used / rate.rate / 1e3
+        rate_all = self._rate(max(spread, moved), float(operand.buffer in self.written), self.threads)
+        return nbytes / rate_all / 1e3 if rate_all else 0.0
+
+    def _gathers(self) -> dict[str, Any]:
+        if not self.random:
+            return {}
+        one = max(self.random, key=_visits)
+        assert one.buffer is not None
+        visits, rate = _visits(one), self.known.gather(one.nbytes, self.threads)
+        return {
+            "gathers": visits,
+            "gather_us": visits / rate.rate / 1e3 if rate is not None and rate.rate else 0.0,
+            "gather_bytes": max(runs_of(one).run_bytes, one.item_bytes),
+            "gather_of": self.names[one.buffer],
+            "scatters": one.buffer in self.written,
+        }
+
+    # *** code ***
+
+    def with_code(self, found: Facts, assembly: Sequence[str], loop: HotLoop | None, tool: bool) -> Facts:
+        """`found` with what the assembly says."""
+        if loop is None:
+            return replace(found, missing=(*found.missing, "no assembly of x86 with a loop to read"))
+        found = replace(
+            found,
+            has_code=True,
+            instructions=loop.instructions,
+            vector=loop.vector,
+            stack=loop.stack,
+            first_line=loop.lines[0],
+            level="memory" if loop.past_caches and found.bytes_written >= 0.3 * found.bytes_moved else found.level,
+        )
+        lanes, clock = self.target.vector_bytes // 4, self.known.clock_ghz
+        rate = self._peak("float32", 1)
+        fma = rate / 2 / lanes / clock if clock and rate else 2.0
+        model, lacks = code_model(
+            assembly,
+            self.target,
+            self.kept.uops,
+            found.judged_us,
+            found.threads,
+            clock,
+            loop,
+            fma,
+            True,
+            tool,
+        )
+        if lacks:
+            found = replace(found, missing=(*found.missing, lacks))
+        if model is None:
+            return found
+        found = replace(
+            found,
+            has_model=True,
+            cycles=model.cycles,
+            busiest=model.busiest,
+            code_share=model.explains,
+            measured_cycles=model.measured,
+            ports=model.ports,
+            model=model.source,
+        )
+        return replace(found, **self._crossing(loop, found))
+
+    def _crossing(self, loop: HotLoop, found: Facts) -> dict[str, Any]:
+        """The time of the hot loop's loads, if some operand's vectors cross cache lines."""
+        loops, operands = self.pattern.hottest()
+        mine = [one for one in operands if one.buffer not in (None, *self.random_buffers) and crosses_lines(one)]
+        if not mine or not found.cycles:
+            return {}
+        reduced = next((k for k, one in enumerate(loops) if one.arg.kind is AxisKind.REDUCE), 0)
+        from_l1 = self.pattern.step_bytes(loops, reduced) <= 0.9 * self.target.l1_bytes
+        cycles = loop.wide_loads / ALIGNED_LOADS[True][0 if from_l1 else 1]
+        share = cycles * found.code_share / found.cycles
+        return {
+            "crossing_us": share * found.judged_us,
+            "crossing": ", ".join(dict.fromkeys(self.names[one.buffer] for one in mine if one.buffer is not None)),
+        }
+
+
+def _is_random(operand: Operand) -> bool:
+    return operand.is_data_dependent
+
+
+def _visits(operand: Operand) -> int:
+    """How often data choose a place: the steps of the loops that move it by no known stride, and of those outside."""
+    unknown = [k for k, loop in enumerate(operand.loops) if operand.varies(loop) and operand.stride(loop) is None]
+    last = max(unknown, default=len(operand.loops) - 1)
+    return prod(size_of(loop) for loop in operand.loops[: last + 1])
+
+
+def _assembly_of(view: Explorer, info: KernelInfo) -> list[str]:
+    owner = info.id if info.same_as is None else info.same_as
+    listed = next((one for one in view.trace.programs if one.kernel == owner and one.language == "asm"), None)
+    return [line.text for line in listed.lines] if listed is not None else []
+
+
+_EMPTY = Facts(
+    kernel=0,
+    name="",
+    time_us=0.0,
+    best_us=0.0,
+    low_us=0.0,
+    high_us=0.0,
+    samples=0,
+    waited=None,
+    single_us=0.0,
+    threads=1,
+    all_threads=1,
+    has_thread_axis=False,
+    launch_us=0.0,
+    bytes_moved=0,
+    bytes_written=0,
+    level="",
+    memory_us=0.0,
+    own_memory_us=0.0,
+    operations=0,
+    arithmetic="",
+    compute_us=0.0,
+    own_compute_us=0.0,
+)
+
+__all__ = ["Facts", "facts_of"]

@@ -1,0 +1,193 @@
+"""The rules, in order: each is a condition on the facts with its threshold and the reason for it.
+
+`judge` is a pure function of the facts: stored facts give the same kind on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tinyexplore.explore.analysis.verdict.facts import Facts
+
+KINDS = (
+    "bandwidth",
+    "compute",
+    "latency",
+    "random access",
+    "strided access",
+    "re-reads",
+    "redundant work",
+    "unaligned loads",
+    "not vectorized",
+    "one thread",
+    "launch overhead",
+    "spills",
+    "noise",
+    "unexplained",
+)
+OFF = 1.3  # a model that takes so many times the measured time is wrong: it may name no port
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """kind: what the kernel is where `holds`. threshold: as text. reason: why it lies there."""
+
+    kind: str
+    threshold: str
+    reason: str
+    holds: Callable[[Facts], bool]
+
+
+def explains(facts: Facts, time_us: float) -> float:
+    """`time_us` / the time that is judged."""
+    return time_us / facts.judged_us if facts.judged_us else 0.0
+
+
+def _is_compute_longer(facts: Facts) -> bool:
+    return facts.compute_us >= facts.memory_us
+
+
+def _launch(facts: Facts) -> bool:
+    """The smallest kernel takes a third of it, or its work is less than half a launch."""
+    is_tiny = max(facts.memory_us, facts.compute_us) < 0.5 * facts.launch_us
+    return facts.judged_us <= (6 if is_tiny else 3) * facts.launch_us
+
+
+def _redundant(facts: Facts) -> bool:
+    return facts.redundant >= 4
+
+
+def _random(facts: Facts) -> bool:
+    part = explains(facts, facts.gather_us)
+    others = max(facts.busiest / facts.cycles * facts.code_share if facts.cycles else 0.0, _pattern(facts))
+    return facts.gathers > 0 and facts.gather_bytes <= 64 and part >= 0.35 and part > others
+
+
+def _pattern(facts: Facts) -> float:
+    return explains(facts, facts.pattern_us)
+
+
+def _line_use(facts: Facts) -> bool:
+    return facts.line_use < 0.5 and explains(facts, max(facts.pattern_us, facts.own_memory_us)) >= 0.5
+
+
+def _compute(facts: Facts) -> bool:
+    return _is_compute_longer(facts) and facts.share >= 0.65
+
+
+def _bandwidth(facts: Facts) -> bool:
+    return not _is_compute_longer(facts) and facts.share >= 0.7
+
+
+def _rereads(facts: Facts) -> bool:
+    return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and not _short(facts)
+
+
+def _short(facts: Facts) -> bool:
+    """Whether the operand that costs most comes in runs of less than a cache line, far apart."""
+    return 0 < facts.worst_run < 64 <= facts.worst_pitch
+
+
+def _strided_rereads(facts: Facts) -> bool:
+    return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and _short(facts)
+
+
+def _unaligned(facts: Facts) -> bool:
+    part = explains(facts, facts.crossing_us)
+    return part >= 0.4 and part > 1.1 * facts.code_share
+
+
+def _short_runs(facts: Facts) -> bool:
+    is_far = facts.worst_pitch >= 4096 and facts.worst_run < 4096
+    is_longer = facts.pattern_us >= 1.3 * facts.own_memory_us and _pattern(facts) > 0.8 * facts.code_share
+    return is_far and is_longer and _pattern(facts) >= 0.5
+
+
+def _chain(facts: Facts) -> bool:
+    return facts.has_model and facts.cycles >= 1.5 * facts.busiest and facts.code_share >= 0.5
+
+
+def _scalar(facts: Facts) -> bool:
+    part = facts.code_share if facts.has_model else 1.0
+    return facts.has_code and facts.vector == 0 and part >= 0.4
+
+
+def _spills(facts: Facts) -> bool:
+    return facts.has_code and facts.stack >= 4 and facts.stack >= 0.08 * facts.instructions
+
+
+def _conflicts(facts: Facts) -> bool:
+    return facts.conflict_pitch >= 1024 and facts.code_share < 0.5 and _pattern(facts) < 1.0
+
+
+def _one_thread(facts: Facts) -> bool:
+    own = explains(facts, facts.own_limit_us)
+    is_alone = not facts.has_thread_axis and facts.all_threads > 1
+    return is_alone and facts.judged_us >= 50 and own >= 0.45
+
+
+def _own_bandwidth(facts: Facts) -> bool:
+    return explains(facts, facts.own_limit_us) >= 0.7 and facts.own_memory_us >= facts.own_compute_us
+
+
+def _ports(facts: Facts) -> bool:
+    return facts.has_model and facts.code_share >= 0.6
+
+
+def _memory_left(facts: Facts) -> bool:
+    return max(explains(facts, facts.own_memory_us), _pattern(facts)) >= 0.6
+
+
+def _mixed_parts(facts: Facts) -> tuple[float, float]:
+    """The share that instructions explain, and the share that memory explains."""
+    return facts.code_share, max(_pattern(facts), explains(facts, facts.refill_us))
+
+
+def _mixed_compute(facts: Facts) -> bool:
+    code, memory = _mixed_parts(facts)
+    return code >= memory and code + 0.5 * memory >= 0.5
+
+
+def _mixed_bandwidth(facts: Facts) -> bool:
+    code, memory = _mixed_parts(facts)
+    return memory > code and memory + 0.5 * code >= 0.5
+
+
+RULES = (
+    Rule("launch overhead", "at most 3 launches", "below, code cannot change the result by 1.5×", _launch),
+    Rule("redundant work", "4 × the accumulations", "overlap of tiles and padding stay below 1.3", _redundant),
+    Rule("random access", "gathers explain 35 %", "kernels differ up to 2× from the probe", _random),
+    Rule("strided access", "less than half of each line", "else it shows 90 % bandwidth, mostly unused", _line_use),
+    Rule("compute", "65 % of the limit", "good products reach 66 to 79 % of the peak", _compute),
+    Rule("bandwidth", "70 % of the limit", "undisturbed streams reach 74 to 117 %", _bandwidth),
+    Rule("strided access", "1.8 × the bytes, in short runs", "1.0 when each byte comes once", _strided_rereads),
+    Rule("re-reads", "1.8 × the bytes", "1.0 when each byte comes once", _rereads),
+    Rule("unaligned loads", "line-crossing loads explain 40 %", "such a load takes 2.2 × an aligned one", _unaligned),
+    Rule("strided access", "runs < 4 KB explain 50 %", "hardware prefetch stops at 4 KB", _short_runs),
+    Rule("latency", "1.5 × the busiest port", "tiles bound by ports show 1.0 to 1.25", _chain),
+    Rule("not vectorized", "no vector instruction", "a vector holds 4 to 16 values", _scalar),
+    Rule("spills", "8 % of the instructions", "good tiles have none", _spills),
+    Rule("strided access", "conflict at 1 KB or more", "padding the row gave 2.1 to 2.3×", _conflicts),
+    Rule("one thread", "45 % of one thread's limit", "then the other cores are the largest factor", _one_thread),
+    Rule("bandwidth", "70 % of its threads' limit", "a small kernel is not divided", _own_bandwidth),
+    Rule("compute", "instructions explain 60 %", "the model explained 77 to 94 % of such code", _ports),
+    Rule("bandwidth", "memory explains 60 %", "the edge of the rule above", _memory_left),
+    Rule("compute", "with memory, 50 %", "both take part; instructions more", _mixed_compute),
+    Rule("bandwidth", "with instructions, 50 %", "both take part; memory more", _mixed_bandwidth),
+)
+
+
+def judge(facts: Facts) -> tuple[str, str, Rule | None]:
+    """The kind; the kind that the fastest sample has (another one only where the kind is "noise"); the rule.
+
+    ValueError for a kernel without samples.
+    """
+    if not facts.time_us:
+        raise ValueError(f"kernel {facts.kernel} has no samples: capture it with repeat=10")
+    rule = next((one for one in RULES if one.holds(facts)), None)
+    likely = rule.kind if rule is not None else "unexplained"
+    return ("noise" if facts.is_disturbed else likely), likely, rule
+
+
+__all__ = ["KINDS", "RULES", "Rule", "explains", "judge"]
