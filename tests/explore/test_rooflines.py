@@ -141,7 +141,11 @@ def test_ceilings_are_measured_once_kept_on_disk_and_used_for_this_machine_only(
     assert ceilings(measure=False).rows == () and ceilings(measure=False).reason
     measured = ceilings()
     kinds = {one.kind for one in measured.rows}
-    assert kinds == {"arithmetic", "memory", "clock", "launch"} and measured.peak() and measured.peak("float64")
+    assert (
+        kinds == {"arithmetic", "memory", "clock", "launch", "gather", "runs"}
+        and measured.peak()
+        and measured.peak("float64")
+    )
     assert all(one.rate > 0 and one.samples for one in measured.rows)
     monkeypatch.setattr(table, "_known", {})
     monkeypatch.setattr(table, "Prober", None)  # measuring again would fail

@@ -13,6 +13,7 @@ from IPython.lib.pretty import pretty
 from tinyexplore import Tensor, Trace, explore
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.opts import WhatIfError
+from tinyexplore.explore.analysis.traffic import touched_bytes
 from tinyexplore.explore.tracefile.figures import duration_text
 from tinyexplore.explore.tracefile.model import CommandInfo
 from tinyexplore.explore.whatif.commands import (
@@ -28,7 +29,7 @@ from tinyexplore.explore.whatif.commands import (
     to_json,
 )
 from tinyexplore.explore.whatif.measure import Lost
-from tinyexplore.explore.whatif.nest import cache_of, touched_bytes
+from tinyexplore.explore.whatif.nest import cache_of
 from tinyexplore.kernel import Opt, OptOps
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.target import Target

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.shapes.cells import Cell
     from tinyexplore.explore.analysis.shapes.view import ShapeView, shape
     from tinyexplore.explore.analysis.traffic import loaded_bytes
+    from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.analysis.why.chosen import WhyOpts, why_opts
     from tinyexplore.explore.analysis.why.fusions import WhyKernels, why_kernels
     from tinyexplore.explore.analysis.why.rules import Tried, WhyNot, could_fire, why_not
@@ -80,6 +81,7 @@ _HOMES = {
     "Ceilings": "analysis.machine.table",
     "Dot": "tracefile.pictures.roofline",
     "ceilings": "analysis.machine.table",
+    "SpeedVerdict": "analysis.verdict.verdict",
     "loaded_bytes": "analysis.traffic",
     "roofline_svg": "tracefile.pictures.roofline",
     "equivalent": "whatif.playground.equivalence",
@@ -125,6 +127,7 @@ __all__ = [
     "Rosetta",
     "RosettaError",
     "ShapeView",
+    "SpeedVerdict",
     "TensorCores",
     "Trace",
     "TraceFormatError",

@@ -1,6 +1,9 @@
-"""The bytes that a program loads."""
+"""The bytes that a program loads, and the cache lines that loops touch."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
 
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.uop import Ops
@@ -20,4 +23,30 @@ def loaded_bytes(program: ProgramSpec) -> int:
     return total
 
 
-__all__ = ["loaded_bytes"]
+def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line_bytes: int) -> int:
+    """The cache lines that loops touch together, in bytes: `steps` has (stride, size) of each, in elements.
+
+    Neighbours share lines: loops are taken by stride, and as long as each goes on where the ones before ended, they
+    are one run of memory; what jumps farther has so many runs. A loop of no known stride touches a line each step.
+    """
+    run, runs, apart = 1, 1, None
+    for stride, size in sorted(((abs(step), size) for step, size in steps if step), key=lambda step: step[0]):
+        if stride <= run and runs == 1:
+            run += stride * (size - 1)
+        else:
+            apart = stride if apart is None else apart
+            runs *= size
+    for unknown in [size for stride, size in steps if stride is None]:
+        runs *= unknown
+    each = whole_lines(run * item_bytes, line_bytes)
+    if apart is not None:
+        each = min(each, max(run, apart) * item_bytes)
+    return whole_lines(runs * each, line_bytes)
+
+
+def whole_lines(nbytes: int, line_bytes: int) -> int:
+    """`nbytes`, rounded up to whole cache lines."""
+    return ceil(nbytes / line_bytes) * line_bytes
+
+
+__all__ = ["loaded_bytes", "touched_bytes", "whole_lines"]

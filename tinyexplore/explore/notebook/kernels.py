@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.streams import AddressStream
     from tinyexplore.explore.analysis.byhand.throughput import Throughput
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
+    from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.analysis.why.chosen import WhyOpts
     from tinyexplore.explore.notebook.session import Explorer
     from tinyexplore.explore.tracefile.model import Branch, KernelInfo, OptOffer, Run
@@ -112,6 +113,13 @@ class KernelView(Readable):
         raise ValueError(f"kernel {self.number} has no listing {language!r}; it has: {', '.join(self.languages)}")
 
     # *** analyses ***
+
+    def verdict(self) -> SpeedVerdict:
+        """Is it fast, and if not, why: one sentence with the numbers behind it, by measurements and models.
+
+        Needs samples (`repeat=10`). This machine's ceilings are measured if they are not.
+        """
+        return self._view.verdict(self.number)
 
     def why_opts(self) -> WhyOpts:
         """Why the heuristics chose its opts: each decision with its numbers, and the opts without it."""

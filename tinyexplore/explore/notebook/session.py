@@ -43,6 +43,7 @@ from tinyexplore.util.config import check_option
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.predict import Stop
     from tinyexplore.explore.analysis.shapes.view import ShapeView
+    from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.analysis.why.chosen import WhyOpts
     from tinyexplore.explore.analysis.why.fusions import WhyKernels
     from tinyexplore.explore.analysis.why.rules import WhyNot
@@ -113,6 +114,7 @@ class Explorer(WhatIfDoor, ByHand):
         self._changeable: dict[str, Any] = {}  # what of the capture can be otherwise
         self._kept: dict[int, Kept] = {}
         self.responses = Responses()
+        self.verdicts: dict[int, SpeedVerdict] = {}
         self._schedules: list[Scheduled] = []  # until the trace is made
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
 
@@ -346,6 +348,18 @@ class Explorer(WhatIfDoor, ByHand):
             stage, at = asked.place_of(number, cursor.get("stage"), cursor.get("step"))
             step = at if step is None else step
         return asked.why_not(number, stage, step, rule)
+
+    def verdict(self, kernel: int | KernelInfo | None = None) -> SpeedVerdict:
+        """Is a kernel fast, and if not, why; None: the whole program. See `explore.SpeedVerdict`.
+
+        It compares the samples with this machine's ceilings, which are measured if they are not. ValueError where no
+        kernel has samples.
+        """
+        from tinyexplore.explore.analysis.verdict.judging import kernel_verdict, whole_verdict
+
+        if kernel is None:
+            return whole_verdict(self)
+        return kernel_verdict(self, kernel if isinstance(kernel, int) else kernel.id)
 
     def why_opts(self, kernel: int | KernelInfo = 0) -> WhyOpts:
         """Why a kernel has its opts: see `explore.why_opts`."""

@@ -388,7 +388,7 @@ class Ceiling:
     the smallest kernel ("launch"), 10⁹ loads a second from random places ("gather"), or 10⁹ bytes a second in runs of
     `what` bytes, each in another row of 16 KB ("runs"; "4": a single float). `holds`: the working set in bytes, 0 for
     any. `what`: the type of the operations ("float32", "int8 dot"), or what is done with each byte ("read", "triad":
-    two reads and a write, "copy", "write"). `threads`: how many worked together. `samples`: all rates that were measured.
+    two reads and a write, "copy", "write"). `threads`: how many worked together. `samples`: all measured rates.
     """
 
     name: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import ceil
 
 from tinyexplore.dtype import PtrDType
+from tinyexplore.explore.analysis.traffic import touched_bytes, whole_lines
 from tinyexplore.explore.recording.describe import Printer
 from tinyexplore.explore.recording.loops import MAX_STATEMENT, Statement, common_depth, loop_line, statements_of
 from tinyexplore.explore.tracefile.model import NestLine, Touch
@@ -103,32 +103,7 @@ def _capacity(index: UOp, target: Target) -> int:
     """The cache lines of the whole operand."""
     pointer = index.src[0]
     assert isinstance(pointer.dtype, PtrDType)
-    return _lines(int(pointer.dtype.size) * _item_bytes(pointer), target.line_bytes)
-
-
-def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line_bytes: int) -> int:
-    """The cache lines that loops touch together, in bytes: `steps` has (stride, size) of each, in elements.
-
-    Neighbours share lines: loops are taken by stride, and as long as each goes on where the ones before ended, they
-    are one run of memory; what jumps farther has so many runs. A loop of no known stride touches a line each step.
-    """
-    run, runs, apart = 1, 1, None
-    for stride, size in sorted(((abs(step), size) for step, size in steps if step), key=lambda step: step[0]):
-        if stride <= run and runs == 1:
-            run += stride * (size - 1)
-        else:
-            apart = stride if apart is None else apart
-            runs *= size
-    for unknown in [size for stride, size in steps if stride is None]:
-        runs *= unknown
-    each = _lines(run * item_bytes, line_bytes)
-    if apart is not None:
-        each = min(each, max(run, apart) * item_bytes)
-    return _lines(runs * each, line_bytes)
-
-
-def _lines(nbytes: int, line_bytes: int) -> int:
-    return ceil(nbytes / line_bytes) * line_bytes
+    return whole_lines(int(pointer.dtype.size) * _item_bytes(pointer), target.line_bytes)
 
 
 def cache_of(nbytes: int, target: Target) -> str:
@@ -141,4 +116,4 @@ def cache_sizes(target: Target) -> tuple[tuple[str, int], ...]:
     return (("L1", target.l1_bytes), ("L2", target.l2_bytes), ("L3", target.l3_bytes))
 
 
-__all__ = ["annotated_nest", "cache_of", "cache_sizes", "touched_bytes"]
+__all__ = ["annotated_nest", "cache_of", "cache_sizes"]

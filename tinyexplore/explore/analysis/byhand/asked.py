@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.streams import AddressStream
     from tinyexplore.explore.analysis.byhand.throughput import Throughput
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
+    from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.recording.kept import Kept
     from tinyexplore.explore.tracefile.model import Branch, KernelInfo, Trace
     from tinyexplore.kernel import Opt
@@ -34,10 +35,11 @@ Opts = tuple[str, ...] | None  # None: as captured
 
 class ByHand:
     """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace. `responses`: those that
-    pages store. `_settings`: those of the capture."""
+    pages store. `_settings`: those of the capture. `verdicts`: those on its kernels, by number."""
 
     _kept: dict[int, Kept]
     _settings: Config
+    verdicts: dict[int, SpeedVerdict]
     responses: Responses
 
     @property

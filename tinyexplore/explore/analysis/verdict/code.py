@@ -27,7 +27,9 @@ DIVISION = 10  # multiply-adds in whose time one division or square root of vect
 _FLOAT = {Ops.ADD, Ops.MUL, Ops.MULACC, Ops.MAX, Ops.MIN, Ops.NEG, Ops.FDIV, Ops.SQRT}
 _VECTOR = re.compile(r"\b[xyz]mm\d+")
 _SCALAR = re.compile(r"(ss|sd|sh)$")
-_ARITHMETIC = re.compile(r"^v?p?(add|sub|mul|fn?m(add|sub)|div|sqrt|max|min|dp|rndscale|round|scalef|and|or|xor|cmp|cvt)")
+_ARITHMETIC = re.compile(
+    r"^v?p?(add|sub|mul|fn?m(add|sub)|div|sqrt|max|min|dp|rndscale|round|scalef|and|or|xor|cmp|cvt)"
+)
 _STACK = re.compile(r"ptr \[r[sb]p(?: [+-] \d+)?\]|\bptr \[r[sb]p\]")
 _WIDE_LOAD = re.compile(r"\b[yz]mmword ptr \[(?!r[sb]p)")
 _BITS = {"x": 128, "y": 256, "z": 512}

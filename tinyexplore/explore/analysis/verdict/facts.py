@@ -8,6 +8,8 @@ from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from tinyexplore.dtype import dtypes
+from tinyexplore.execute.sampling import MOST_WAITED
 from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.analysis.verdict.access import (
     LINE,
@@ -32,7 +34,7 @@ from tinyexplore.uop import AxisKind, Ops
 if TYPE_CHECKING:
     from tinyexplore.explore.notebook.session import Explorer
     from tinyexplore.explore.recording.kept import Kept
-    from tinyexplore.explore.tracefile.model import KernelInfo, Run
+    from tinyexplore.explore.tracefile.model import KernelInfo, Run, Trace
     from tinyexplore.target import Target
 
 FAR = 4096  # bytes from one run to the next that no hardware prefetcher crosses
@@ -171,8 +173,6 @@ class Facts:
     @property
     def is_disturbed(self) -> bool:
         """Whether other processes had a core while the samples were taken."""
-        from tinyexplore.execute.sampling import MOST_WAITED
-
         return self.waited is not None and self.waited > MOST_WAITED
 
     @property
@@ -181,11 +181,16 @@ class Facts:
         return self.best_us if self.is_disturbed else self.time_us
 
     @property
+    def least_us(self) -> tuple[float, float]:
+        """The least times of its bytes and of its operations: by all threads, and of a short kernel by its own."""
+        if self.judged_us > WAKES:
+            return self.memory_us, self.compute_us
+        return self.own_memory_us, self.own_compute_us
+
+    @property
     def limit_us(self) -> float:
         """The least time on this machine: the longer one of bytes and operations, and the launch."""
-        if self.judged_us > WAKES:
-            return max(self.memory_us, self.compute_us) + self.launch_us
-        return max(self.own_memory_us, self.own_compute_us) + self.launch_us
+        return max(self.least_us) + self.launch_us
 
     @property
     def own_limit_us(self) -> float:
@@ -211,7 +216,7 @@ def facts_of(view: Explorer, number: int, *, model: bool = True) -> Facts:
     threads = view._threads_of(kept)
     names = [view.trace.buffers[buffer].name or f"data{place}" for place, buffer in enumerate(info.buffers)]
     kernel = kept.make_kernel()
-    with_loops = _Loops(kept, kernel, info, names, known, threads)
+    with_loops = _Loops(kept, kernel, view.trace, names, known, threads)
     found = with_loops.facts(run)
     assembly = _assembly_of(view, info)
     loop = hot_loop_of(assembly, kept.spec.target, kept.uops) if assembly else None
@@ -222,9 +227,10 @@ class _Loops:
     """What the loops of a kernel and the ceilings say together."""
 
     def __init__(
-        self, kept: Kept, kernel: Kernel, info: KernelInfo, names: Sequence[str], known: Ceilings, threads: int
+        self, kept: Kept, kernel: Kernel, trace: Trace, names: Sequence[str], known: Ceilings, threads: int
     ) -> None:
-        self.kept, self.kernel, self.info, self.names = kept, kernel, info, names
+        self.kept, self.kernel, self.trace, self.names = kept, kernel, trace, names
+        self.info: KernelInfo = trace.kernels[kept.number]
         self.known, self.threads = known, threads
         self.target: Target = kept.spec.target
         self.all_threads = max((one.threads for one in known.rows), default=threads)
@@ -298,23 +304,32 @@ class _Loops:
             operations = self.info.flops
         else:
             operations = round(2 * executed_operations(self.kept.uops) / (redundant if redundant >= 2 else 1))
-        narrow = {NARROW[name] for name in self._reduced_types() if name in NARROW}
-        peaks = tuple(self._peak(kind, count) for count in (self.all_threads, self.threads))
-        unused = ""
-        for name in narrow - set(types):
-            if peaks[0] and self._peak(name, self.all_threads) >= PAYS * peaks[0]:
-                unused, operations = name, max(self.info.flops, operations)
-                peaks = tuple(self._peak(name, count) for count in (self.all_threads, self.threads))
-        return operations, unused or kind, (peaks[0], peaks[1]), unused
+        peak, own = (self._peak(kind, count) for count in (self.all_threads, self.threads))
+        dot = "" if dots else self._dot_of_inputs()
+        unused = dot if dot and peak and self._peak(dot, self.all_threads) >= PAYS * peak else ""
+        return operations, kind, (peak, own), unused
 
-    def _reduced_types(self) -> set[str]:
-        """The types of the loads whose products are summed."""
-        found: set[str] = set()
-        for node in self.kernel.ast.toposort():
-            if node.op is Ops.REDUCE and any(one.op is Ops.MUL for one in node.src[0].toposort()):
-                loads = [one for one in node.src[0].toposort() if one.op is Ops.LOAD]
-                found |= {one.dtype.scalar.name.removeprefix("dtypes.") for one in loads}
-        return found if len(found) == 1 else set()
+    def _dot_of_inputs(self) -> str:
+        """The dot instruction for the types of a sum of products; "" where there is none. An operand that another
+        kernel converted counts as what it was."""
+        is_product = any(
+            node.op is Ops.REDUCE
+            and any(one.op is Ops.MUL and dtypes.is_float(one.dtype) for one in node.src[0].toposort())
+            for node in self.kernel.ast.toposort()
+        )
+        if not is_product:
+            return ""
+        types = {self._origin(buffer) for place, buffer in enumerate(self.info.buffers) if place not in self.written}
+        return NARROW.get(types.pop(), "") if len(types) == 1 else ""
+
+    def _origin(self, buffer: int) -> str:
+        """The type of a buffer; of one that a kernel made of another one of as many elements, that one's."""
+        mine = self.trace.buffers[buffer]
+        if mine.maker is not None and mine.dtype == "float32":
+            sources = [self.trace.buffers[one] for one in self.trace.kernels[mine.maker].buffers if one != buffer]
+            if len(sources) == 1 and sources[0].size == mine.size:
+                return sources[0].dtype
+        return mine.dtype
 
     def _peak(self, kind: str, threads: int) -> float:
         found = self.known.peak(kind, threads) or self.known.peak(kind)

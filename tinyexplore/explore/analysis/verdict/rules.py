@@ -45,12 +45,13 @@ def explains(facts: Facts, time_us: float) -> float:
 
 
 def _is_compute_longer(facts: Facts) -> bool:
-    return facts.compute_us >= facts.memory_us
+    memory_us, compute_us = facts.least_us
+    return compute_us >= memory_us
 
 
 def _launch(facts: Facts) -> bool:
     """The smallest kernel takes a third of it, or its work is less than half a launch."""
-    is_tiny = max(facts.memory_us, facts.compute_us) < 0.5 * facts.launch_us
+    is_tiny = max(facts.least_us) < 0.5 * facts.launch_us
     return facts.judged_us <= (6 if is_tiny else 3) * facts.launch_us
 
 
@@ -131,17 +132,22 @@ def _own_bandwidth(facts: Facts) -> bool:
     return explains(facts, facts.own_limit_us) >= 0.7 and facts.own_memory_us >= facts.own_compute_us
 
 
+def _random_left(facts: Facts) -> bool:
+    part = explains(facts, facts.gather_us)
+    return facts.gathers > 0 and facts.gather_bytes <= 64 and part >= 0.12 and part > facts.code_share
+
+
 def _ports(facts: Facts) -> bool:
     return facts.has_model and facts.code_share >= 0.6
 
 
 def _memory_left(facts: Facts) -> bool:
-    return max(explains(facts, facts.own_memory_us), _pattern(facts)) >= 0.6
+    return explains(facts, max(facts.own_memory_us, facts.pattern_us) + facts.launch_us) >= 0.6
 
 
 def _mixed_parts(facts: Facts) -> tuple[float, float]:
     """The share that instructions explain, and the share that memory explains."""
-    return facts.code_share, max(_pattern(facts), explains(facts, facts.refill_us))
+    return facts.code_share, explains(facts, max(facts.pattern_us, facts.refill_us) + facts.launch_us)
 
 
 def _mixed_compute(facts: Facts) -> bool:
@@ -171,6 +177,7 @@ RULES = (
     Rule("strided access", "conflict at 1 KB or more", "padding the row gave 2.1 to 2.3×", _conflicts),
     Rule("one thread", "45 % of one thread's limit", "then the other cores are the largest factor", _one_thread),
     Rule("bandwidth", "70 % of its threads' limit", "a small kernel is not divided", _own_bandwidth),
+    Rule("random access", "gathers explain 12 %, instructions less", "others disturb caches of a table", _random_left),
     Rule("compute", "instructions explain 60 %", "the model explained 77 to 94 % of such code", _ports),
     Rule("bandwidth", "memory explains 60 %", "the edge of the rule above", _memory_left),
     Rule("compute", "with memory, 50 %", "both take part; instructions more", _mixed_compute),

@@ -1,0 +1,99 @@
+"""The verdict on a GPU's kernel without that GPU: coalescing, bank conflicts, occupancy, arithmetic intensity."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from tinyexplore.explore.analysis.verdict.suggestions import Suggestion
+from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict
+from tinyexplore.explore.tracefile.figures import figures_text
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.byhand.gpu import GPUView, WarpAccess
+    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.tracefile.model import KernelInfo
+
+USED = 0.5  # of the bytes that memory moves: with less, an access is not coalesced
+CONFLICT = 4  # words that one bank serves in turn, from which on shared memory bounds
+RIDGE = 16.0  # operations for each byte above which arithmetic bounds: 13 on an A100, 20 on an H100
+SMALL_ITEMS = 4096  # work-items that fill no GPU
+SMALL_BYTES = 1 << 18
+HELD = 0.25  # of a multiprocessor's warps: fewer do not hide the latency of memory
+
+
+def gpu_verdict(view: Explorer, number: int) -> SpeedVerdict:
+    """The verdict of the model alone, which says so. It has no share: nothing was measured."""
+    return model_verdict(view.trace.kernels[number], view.gpu(number))
+
+
+def model_verdict(info: KernelInfo, found: GPUView) -> SpeedVerdict:
+    """The verdict by the accesses of a warp, the occupancy, and the operations for each byte."""
+    memory = [one for one in found.accesses if one.efficiency is not None]
+    worst = min(memory, key=lambda one: one.efficiency or 0.0, default=None)
+    conflict = max((one for one in found.accesses if one.space == "shared"), key=lambda one: one.degree, default=None)
+    intensity = info.flops / info.bytes_moved if info.bytes_moved else 0.0
+    items = prod(found.grid) * found.items
+    kind, text = _judged(info, worst, conflict, intensity, items)
+    limits = _occupancy_text(found)
+    evidence = [Evidence("arithmetic intensity", f"{figures_text(intensity)} FLOP/B", "roofline")]
+    if worst is not None:
+        evidence.append(
+            Evidence("bytes used of those moved", f"{100 * (worst.efficiency or 0):.0f} % ({worst.buffer})", "gpu")
+        )
+    if conflict is not None:
+        ways = f"{conflict.degree}-way" if conflict.degree > 1 else "none"
+        evidence.append(Evidence("bank conflicts", ways, "gpu"))
+    if found.occupancy is not None:
+        limit = f"{100 * found.occupancy.share:.0f} % of the warps, limited by {found.occupancy.limit}"
+        evidence.append(Evidence("occupancy", limit, "gpu"))
+    return SpeedVerdict(
+        kind=kind,
+        level="memory" if kind == "bandwidth" else "",
+        share_of_limit=None,
+        text=f"By the model alone, without a GPU: {text}{limits}",
+        evidence=tuple(evidence),
+        suggestions=tuple(_suggestions(worst, conflict, found)),
+        kernel=info.id,
+        name=info.name,
+        likely=kind,
+        reason="coalescing, then bank conflicts, then operations for each byte",
+        missing=("times: kernels of this GPU were not run",),
+    )
+
+
+def _judged(
+    info: KernelInfo, worst: WarpAccess | None, conflict: WarpAccess | None, intensity: float, items: int
+) -> tuple[str, str]:
+    if items <= SMALL_ITEMS and info.bytes_moved <= SMALL_BYTES and info.flops <= 64 * SMALL_BYTES:
+        return (
+            "launch overhead",
+            f"Too small to matter. {items:,} work-items do not fill a GPU; the launch takes longer.",
+        )
+    if worst is not None and worst.efficiency is not None and worst.efficiency < USED:
+        access = "stores to" if worst.stored else "loads of"
+        used = f"{100 * worst.efficiency:.0f} % of the bytes that memory moves are used"
+        return "strided access", f"Strided access: {access} {worst.buffer} are not coalesced, {used}."
+    if conflict is not None and conflict.degree >= CONFLICT:
+        ways = f"{conflict.degree} words of {conflict.buffer} lie in one bank and are served in turn"
+        return "strided access", f"Strided access in shared memory: {ways}."
+    if intensity >= RIDGE:
+        return "compute", f"Compute: {figures_text(intensity)} operations for each byte."
+    return "bandwidth", f"Memory bandwidth: {figures_text(intensity)} operations for each byte, and accesses coalesce."
+
+
+def _occupancy_text(found: GPUView) -> str:
+    if found.occupancy is None or found.occupancy.share >= HELD:
+        return ""
+    held = f"{100 * found.occupancy.share:.0f} % of a multiprocessor's warps"
+    return f" Occupancy is low: {held}, limited by {found.occupancy.limit}."
+
+
+def _suggestions(worst: WarpAccess | None, conflict: WarpAccess | None, found: GPUView) -> list[Suggestion]:
+    texts = [worst.advice if worst is not None else "", conflict.advice if conflict is not None else ""]
+    if found.occupancy is not None and found.occupancy.share < HELD:
+        texts.append(found.occupancy.advice)
+    return [Suggestion(text) for text in texts if text]
+
+
+__all__ = ["gpu_verdict", "model_verdict"]

@@ -1,0 +1,63 @@
+"""Verdicts on the kernels of a view: each is judged once, kernels of one program once for all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tinyexplore.explore.analysis.byhand.asked import NotKeptError
+from tinyexplore.explore.analysis.verdict.facts import facts_of
+from tinyexplore.explore.analysis.verdict.gpu import gpu_verdict
+from tinyexplore.explore.analysis.verdict.rules import judge
+from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict, program_verdict, verdict_of
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.notebook.session import Explorer
+
+NEEDS_NO_MODEL = ("launch overhead", "redundant work", "strided access", "compute", "bandwidth", "re-reads")
+
+
+def kernel_verdict(view: Explorer, number: int) -> SpeedVerdict:
+    """The verdict on one kernel. ValueError: it has no samples, or cannot be compiled here."""
+    known = view.verdicts
+    if number not in known:
+        if view.kept(number).spec.target.has_local:
+            known[number] = gpu_verdict(view, number)
+        else:
+            known[number] = _judged(view, number)
+    return known[number]
+
+
+def _judged(view: Explorer, number: int) -> SpeedVerdict:
+    """llvm-mca takes 15 to 70 ms; most kernels need no such model."""
+    facts = facts_of(view, number, model=False)
+    _, likely, rule = judge(facts)
+    is_decided = rule is not None and likely in NEEDS_NO_MODEL and (facts.share >= 0.65 or likely not in ("compute",))
+    if not is_decided or likely in ("compute", "bandwidth") and facts.share < 0.65:
+        facts = facts_of(view, number)
+    return verdict_of(facts)
+
+
+def all_verdicts(view: Explorer) -> list[SpeedVerdict]:
+    """Those of all kernels that have one, in the kernels' order."""
+    found = []
+    for kernel in view.trace.kernels:
+        try:
+            owner = kernel.id if kernel.same_as is None else kernel.same_as
+            if owner != kernel.id and owner in view.verdicts:
+                found.append(replace(view.verdicts[owner], kernel=kernel.id))
+            else:
+                found.append(kernel_verdict(view, kernel.id))
+        except (ValueError, NotKeptError):
+            continue
+    return found
+
+
+def whole_verdict(view: Explorer) -> SpeedVerdict:
+    """The verdict on the program: that of the kernel which takes longest."""
+    parts = all_verdicts(view)
+    unknown = len(view.trace.kernels) - len(parts)
+    return program_verdict(view.trace.title, parts, [1] * len(parts), unknown)
+
+
+__all__ = ["all_verdicts", "kernel_verdict", "whole_verdict"]

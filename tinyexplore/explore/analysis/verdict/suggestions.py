@@ -1,0 +1,70 @@
+"""What to try against a bottleneck; checked where that takes less than a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tinyexplore.explore.analysis.verdict.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One thing to try."""
+
+    text: str
+    """What to do."""
+    opts: tuple[str, ...] | None = None
+    """The kernel's opts, where these are what to try."""
+    time_us: float | None = None
+    """The median with it; None: it was not tried."""
+    gain: float | None = None
+    """The time before / the time with it, measured alike; None: it was not tried, or the quartiles overlap."""
+    note: str = ""
+    """What became of the trial."""
+
+    @property
+    def result(self) -> str:
+        """The outcome as text; "" where it was not tried."""
+        if self.gain is not None:
+            return f"{self.gain:.2g}× faster, measured" if self.gain > 1 else f"{1 / self.gain:.2g}× slower, measured"
+        return self.note
+
+
+def suggestions_for(kind: str, facts: Facts) -> Iterator[Suggestion]:
+    """What helped against this kind in experiments, not tried here."""
+    if facts.unused_dots and kind not in ("launch overhead", "noise"):
+        yield Suggestion(
+            f"dot instructions ({facts.unused_dots}): this machine has them, and the kernel does not use them."
+        )
+    match kind:
+        case "bandwidth" if facts.level == "memory":
+            yield Suggestion("Fuse it with the kernel that makes or reads its data, or use a narrower type.")
+        case "compute":
+            if facts.share < 0.65:
+                yield Suggestion("Use cheaper operations, or a search for other opts: kernel.search().")
+        case "latency":
+            yield Suggestion("Several accumulators: a VECTOR or UPCAST opt, or the heuristics' opts.")
+        case "random access":
+            yield Suggestion("Sort the indices first: then neighbours come from the same cache line.")
+        case "strided access":
+            yield Suggestion(f"{facts.worst or facts.conflict or 'operand'}.contiguous() before, if it is read again.")
+            if facts.conflict:
+                yield Suggestion(f"Pad the rows of {facts.conflict} by 16 elements, or leave out PREFETCH.")
+        case "re-reads":
+            yield Suggestion("A larger tile: UPCAST of the axis along which the operand comes again.")
+        case "redundant work":
+            yield Suggestion("Compute the repeated value once: .contiguous() on the expanded operand.")
+        case "unaligned loads":
+            yield Suggestion("Pad the rows to a multiple of 64 bytes.")
+        case "not vectorized":
+            yield Suggestion("A VECTOR opt, or the heuristics' opts.")
+        case "spills":
+            yield Suggestion("A smaller register tile: less UPCAST.")
+        case "one thread":
+            yield Suggestion("A THREAD opt, or a sum that is split.")
+        case "launch overhead":
+            yield Suggestion("More work in each call, or TinyJit, which launches several kernels at once.")
+
+
+__all__ = ["Suggestion", "suggestions_for"]

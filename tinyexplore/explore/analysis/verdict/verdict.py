@@ -1,0 +1,372 @@
+"""The verdict on a kernel or a program: one sentence, the numbers behind it, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from tinyexplore.explore.analysis.verdict.facts import Facts
+from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, Rule, explains, judge
+from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.figures import duration_text, figures_text
+from tinyexplore.explore.tracefile.readable import Readable, Table, lines_of
+
+FAST, SLOW = 0.65, 0.3  # shares of the limit from which on a kernel is called fast, and below which slow
+TONES = {"fast": "#067647", "middle": "#a15c00", "slow": "#b42318", "none": "inherit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One number of a verdict."""
+
+    name: str
+    """What it is."""
+    value: str
+    """The number with its unit, and what it is compared with."""
+    panel: str
+    """Where it comes from, as the panel of the explorer: "timing", "roofline", "caches", "throughput", "code"."""
+
+
+@dataclass(frozen=True, repr=False)
+class SpeedVerdict(Readable):
+    """What bounds a kernel, or a program. In a notebook it is a card."""
+
+    kind: str
+    """One of `KINDS`: "bandwidth", "compute", "latency", …"""
+    level: str
+    """The memory that bounds it: "L1", "L2", "L3", "memory"; "" for other kinds."""
+    share_of_limit: float | None
+    """The least time on this machine / its time, 0 to 1; None where it has no time or no ceiling is known."""
+    text: str
+    """The sentence."""
+    evidence: tuple[Evidence, ...]
+    """The numbers behind it."""
+    suggestions: tuple[Suggestion, ...]
+    """What to try, and what it gained where that was checked."""
+    kernel: int | None = None
+    """The kernel's number; of a program, the kernel that decides."""
+    name: str = ""
+    """The kernel's name, or the program's title."""
+    likely: str = ""
+    """For "noise": the kind by the fastest sample. Else the kind."""
+    reason: str = ""
+    """The rule that decided: its threshold, and why it lies there."""
+    missing: tuple[str, ...] = ()
+    """Facts that could not be measured or modelled, and why."""
+    facts: Facts | None = None
+    """All facts, of one kernel that ran."""
+    parts: tuple[SpeedVerdict, ...] = ()
+    """Of a program: the verdicts on its kernels, the longest first."""
+
+    @property
+    def tone(self) -> str:
+        """ "fast", "middle", "slow", or "none" where speed does not matter or is not known."""
+        if self.kind in ("launch overhead", "noise", "unexplained") or self.share_of_limit is None:
+            return "none"
+        return "fast" if self.share_of_limit >= FAST else "middle" if self.share_of_limit >= SLOW else "slow"
+
+    def table(self) -> Table:
+        """The sentence, and a row for each number and each suggestion."""
+        rows = [(one.name, one.value, one.panel) for one in self.evidence]
+        rows += [("try", one.text, one.result) for one in self.suggestions]
+        for one in self.parts:
+            rows.append((f"kernel {one.kernel} · {one.name}", one.text, ""))
+        return Table(self.text, ("", "", ""), tuple(rows), self._notes())
+
+    def _notes(self) -> tuple[str, ...]:
+        missing = f"Not known: {'; '.join(self.missing)}." if self.missing else ""
+        rule = f"Rule: {self.reason}." if self.reason else ""
+        return tuple(one for one in (rule, missing) if one)
+
+    def _repr_html_(self) -> str:
+        color = TONES[self.tone]
+        head, _, rest = self.text.partition(". ")
+        chips = "".join(
+            f"<span title='{escape(one.panel)}' style='display:inline-block;border:1px solid currentColor;opacity:.85;"
+            f"border-radius:4px;padding:1px 7px;margin:2px 4px 2px 0;font-size:.9em'>{escape(one.name)} "
+            f"<b>{escape(one.value)}</b></span>"
+            for one in self.evidence
+        )
+        tries = "".join(
+            f"<p style='margin:4px 0'><b>Try</b> {escape(one.text)}"
+            f"{f' <b>{escape(one.result)}</b>' if one.result else ''}</p>"
+            for one in self.suggestions
+        )
+        parts = "".join(
+            f"<tr><td style='text-align:left;vertical-align:top'>{one.kernel} · {escape(one.name)}</td>"
+            f"<td style='text-align:left;color:{TONES[one.tone]}'>{escape(one.text)}</td></tr>"
+            for one in self.parts
+        )
+        table = f"<table>{parts}</table>" if parts else ""
+        notes = f"<p style='font-size:.85em;opacity:.75'>{escape(lines_of(self._notes()))}</p>" if self._notes() else ""
+        return (
+            f"<div style='border-left:4px solid {color};padding:2px 0 2px 12px'>"
+            f"<p style='margin:2px 0 6px'><b style='color:{color}'>{escape(head)}.</b> {escape(rest)}</p>"
+            f"{chips}{tries}{table}{notes}</div>"
+        )
+
+
+def verdict_of(facts: Facts, suggestions: Sequence[Suggestion] = ()) -> SpeedVerdict:
+    """The verdict by the rules. ValueError for facts without samples."""
+    kind, likely, rule = judge(facts)
+    share = min(1.0, round(facts.share, 3)) if facts.share else None
+    text = _sentence(facts, kind, likely, rule)
+    return SpeedVerdict(
+        kind=kind,
+        level=facts.level if likely == "bandwidth" else "",
+        share_of_limit=share,
+        text=text,
+        evidence=tuple(_evidence(facts)),
+        suggestions=tuple(suggestions) or tuple(suggestions_for(likely, facts)),
+        kernel=facts.kernel,
+        name=facts.name,
+        likely=likely,
+        reason=f"{rule.threshold}; {rule.reason}" if rule is not None else "no rule holds",
+        missing=facts.missing,
+        facts=facts,
+    )
+
+
+# *** the sentence ***
+
+
+def _sentence(facts: Facts, kind: str, likely: str, rule: Rule | None) -> str:
+    text = _KERNEL_TEXTS[likely](facts) + _model_text(facts, likely)
+    if kind == "noise":
+        waited = f"its threads waited for a core for {100 * (facts.waited or 0):.0f} % of the time"
+        return f"Noise: other processes disturbed the samples. {waited.capitalize()}. By the fastest sample: {text}"
+    return text
+
+
+def _slow(facts: Facts) -> str:
+    """How far from the limit: "fast" or "4.2× its limit"."""
+    if not facts.share:
+        return "No ceiling is known"
+    return f"Slow: {1 / facts.share:.2g}× its limit" if facts.share < 0.5 else f"{_percent(facts.share)} of its limit"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{min(100 * share, 100):.0f} %"
+
+
+def _rate(amount: float, time_us: float) -> str:
+    return figures_text(amount / time_us / 1e3) if time_us else "?"
+
+
+def _bytes(nbytes: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if nbytes >= size:
+            return f"{figures_text(nbytes / size)} {unit}"
+    return f"{nbytes:.0f} bytes"
+
+
+def _bandwidth_text(facts: Facts) -> str:
+    time_us = facts.judged_us
+    used, most = _rate(facts.bytes_moved, time_us), _rate(facts.bytes_moved, facts.least_us[0])
+    name = "Memory" if facts.level == "memory" else facts.level
+    moved = f"{_bytes(facts.bytes_moved)} at {used} GB/s of {most}"
+    return f"{name} bandwidth, {_percent(min(1.0, facts.share))} of its limit. It moves {moved}."
+
+
+def _compute_text(facts: Facts) -> str:
+    time_us = facts.judged_us
+    used, most = _rate(facts.operations, time_us), _rate(facts.operations, facts.least_us[1])
+    at = f"Arithmetic: {used} of {most} G operations a second ({facts.arithmetic})"
+    limit = f"Compute, {_percent(min(1.0, facts.share))} of its limit"
+    if facts.share < 0.65 and facts.has_model:
+        at += f"; its instructions explain {_percent(min(1.0, facts.code_share))} of the time"
+        at += f", the busiest: {facts.ports}" if facts.ports and facts.code_share <= OFF else ""
+    return f"{limit}. {at}."
+
+
+def _latency_text(facts: Facts) -> str:
+    return (
+        f"{_slow(facts)}. A dependence chain (latency): each step waits for the result of the one before. An iteration "
+        f"takes {facts.cycles:.2g} cycles, {facts.busiest:.2g} without waiting."
+    )
+
+
+def _random_text(facts: Facts) -> str:
+    what = "stores to" if facts.scatters else "loads from"
+    rate = facts.gathers / facts.judged_us / 1e3
+    most = f" of {facts.gathers / facts.gather_us / 1e3:.2g}" if facts.gather_us else ""
+    return (
+        f"Random access. {facts.gathers:,} {what} places of {facts.gather_of} that data choose: {rate:.2g}{most} G/s."
+    )
+
+
+def _strided_text(facts: Facts) -> str:
+    if facts.line_use < 0.5:
+        return (
+            f"{_slow(facts)}. Strided access: {_percent(facts.line_use)} of each cache line of {facts.worst} is used."
+        )
+    if facts.worst_pitch and (facts.worst_run < 4096 or not facts.conflict):
+        apart = f"{facts.worst_run:,} bytes, {facts.worst_pitch:,} bytes apart"
+        again = f" It comes {facts.worst_times:.2g} times from beyond the L2." if facts.worst_times >= 1.8 else ""
+        return f"{_slow(facts)}. Strided access: {facts.worst} is accessed in runs of {apart}.{again}"
+    lines = f"lines of {facts.conflict}, {facts.conflict_pitch:,} bytes apart"
+    return f"{_slow(facts)}. Strided access: {lines}, fall into the same sets of the cache."
+
+
+def _rereads_text(facts: Facts) -> str:
+    again = f"{facts.worst} comes {facts.worst_times:.2g} times"
+    return f"{_slow(facts)}. Re-reads: {facts.l2_traffic:.2g} times its bytes come from beyond the L2; {again}."
+
+
+def _redundant_text(facts: Facts) -> str:
+    return f"{_slow(facts)}. Redundant work: it does {facts.redundant:,.0f} times the accumulations that it needs."
+
+
+def _unaligned_text(facts: Facts) -> str:
+    part = _percent(min(1.0, explains(facts, facts.crossing_us)))
+    what = f"those of {facts.crossing} cross cache lines, which explains {part} of the time"
+    return f"{_slow(facts)}. Unaligned loads: {what}."
+
+
+def _scalar_text(facts: Facts) -> str:
+    return f"{_slow(facts)}. Not vectorized: its busiest loop has no vector instruction."
+
+
+def _spills_text(facts: Facts) -> str:
+    return (
+        f"{_slow(facts)}. Spills: {facts.stack} of {facts.instructions} instructions of its busiest loop use the stack."
+    )
+
+
+def _one_thread_text(facts: Facts) -> str:
+    own = _percent(min(1.0, explains(facts, facts.own_limit_us)))
+    return f"{_slow(facts)}. One thread of {facts.all_threads}: it reaches {own} of one thread's limit."
+
+
+def _launch_text(facts: Facts) -> str:
+    launch = duration_text(facts.launch_us)
+    return f"Too small to matter. {duration_text(facts.judged_us)}, of which {launch} is the launch."
+
+
+def _unexplained_text(facts: Facts) -> str:
+    parts = [("its bytes once", explains(facts, facts.memory_us)), ("arithmetic", explains(facts, facts.compute_us))]
+    parts += [("its access pattern", explains(facts, facts.pattern_us))]
+    if facts.has_model:
+        parts.append(("its instructions", facts.code_share))
+    shares = ", ".join(f"{name} {_percent(share)}" for name, share in parts)
+    return f"{_slow(facts)}. Unexplained. Of the time would take: {shares}."
+
+
+_KERNEL_TEXTS = {
+    "bandwidth": _bandwidth_text,
+    "compute": _compute_text,
+    "latency": _latency_text,
+    "random access": _random_text,
+    "strided access": _strided_text,
+    "re-reads": _rereads_text,
+    "redundant work": _redundant_text,
+    "unaligned loads": _unaligned_text,
+    "not vectorized": _scalar_text,
+    "one thread": _one_thread_text,
+    "launch overhead": _launch_text,
+    "spills": _spills_text,
+    "unexplained": _unexplained_text,
+}
+
+
+def _model_text(facts: Facts, likely: str) -> str:
+    """What must be said where the model is wrong."""
+    if not facts.has_model or facts.code_share <= OFF or likely in ("launch overhead", "redundant work"):
+        return ""
+    return f" The model says {facts.cycles:.3g} cycles, the measurement {facts.measured_cycles:.3g}."
+
+
+# *** evidence ***
+
+
+def _evidence(facts: Facts) -> list[Evidence]:
+    quartiles = f"{duration_text(facts.low_us)} to {duration_text(facts.high_us)}, n = {facts.samples}"
+    found = [Evidence("median", f"{duration_text(facts.time_us)} ({quartiles})", "timing")]
+    if facts.launch_us:
+        found.append(Evidence("launch", duration_text(facts.launch_us), "timing"))
+    if facts.least_us[0]:
+        rate = f"{_rate(facts.bytes_moved, facts.judged_us)} of {_rate(facts.bytes_moved, facts.least_us[0])} GB/s"
+        found.append(Evidence("bytes", f"{_bytes(facts.bytes_moved)}, {rate}, {facts.level}", "roofline"))
+    if facts.least_us[1] and facts.operations:
+        used, most = _rate(facts.operations, facts.judged_us), _rate(facts.operations, facts.least_us[1])
+        found.append(Evidence("arithmetic", f"{used} of {most} G op/s, {facts.arithmetic}", "roofline"))
+    found.append(Evidence("threads", f"{facts.threads} of {facts.all_threads}", "timing"))
+    if facts.single_us:
+        found.append(Evidence("on one thread", duration_text(facts.single_us), "timing"))
+    if facts.l2_traffic >= 1.3:
+        found.append(Evidence("from beyond the L2", f"{facts.l2_traffic:.2g}× its bytes", "caches"))
+    if facts.worst_pitch >= 4096:
+        found.append(
+            Evidence("runs", f"{facts.worst_run:,} bytes, {facts.worst_pitch:,} apart ({facts.worst})", "caches")
+        )
+    if facts.gathers:
+        found.append(Evidence("random accesses", f"{facts.gathers:,} of {facts.gather_bytes} bytes", "caches"))
+    if facts.redundant >= 1.3:
+        found.append(Evidence("accumulations", f"{facts.redundant:.2g}× those needed", "code"))
+    if facts.has_code:
+        found.append(Evidence("vector instructions", f"{facts.vector} of {facts.instructions}", "code"))
+        if facts.stack:
+            found.append(Evidence("stack accesses", f"{facts.stack} of {facts.instructions}", "code"))
+    if facts.has_model:
+        found.append(Evidence("cycles an iteration", _cycles(facts), "throughput"))
+    if facts.waited is not None:
+        found.append(Evidence("waited for a core", f"{100 * facts.waited:.0f} %", "timing"))
+    return found
+
+
+def _cycles(facts: Facts) -> str:
+    return f"{facts.measured_cycles:.3g} measured, {facts.cycles:.3g} modelled, {facts.busiest:.3g} without waiting"
+
+
+# *** programs ***
+
+
+def program_verdict(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[int], unknown: int = 0) -> SpeedVerdict:
+    """The verdict on a program, by the kernel that takes longest. counts: launches of each. unknown: kernels without
+    a verdict. ValueError where there is none at all."""
+    if not parts:
+        raise ValueError("no kernel of this program has a verdict: capture it with repeat=10 on a CPU")
+    times = [(one.facts.judged_us if one.facts is not None else 0.0) * count for one, count in zip(parts, counts)]
+    total = sum(times)
+    order = sorted(range(len(parts)), key=lambda place: -times[place])
+    first = parts[order[0]]
+    limits = sum(min(time, one.share_of_limit * time) if one.share_of_limit else 0.0 for one, time in zip(parts, times))
+    launches = sum((one.facts.launch_us if one.facts else 0.0) * count for one, count in zip(parts, counts))
+    share = round(limits / total, 3) if total and all(one.share_of_limit for one in parts) else None
+    kind, level, text = first.kind, first.level, first.text
+    if len(parts) > 1:
+        part = _percent(times[order[0]] / total) if total else "?"
+        text = f"{first.text} That is kernel {first.kernel}, {part} of {duration_text(total)}."
+    if total and launches >= 0.5 * total and first.kind != "noise":
+        kind, level = "launch overhead", ""
+        cost = (
+            f"{count_text(sum(counts), 'launch', 'launches')} cost {duration_text(launches)} of {duration_text(total)}"
+        )
+        text = f"Too small to matter. {cost}."
+    evidence = [
+        Evidence("kernels", str(len(parts) + unknown), "kernels"),
+        Evidence("in all", duration_text(total), "timing"),
+    ]
+    if len(parts) == 1:
+        evidence = list(first.evidence)
+    missing = [f"verdicts of {count_text(unknown, 'kernel')} without samples"] if unknown else []
+    return SpeedVerdict(
+        kind=kind,
+        level=level,
+        share_of_limit=share,
+        text=text,
+        evidence=tuple(evidence),
+        suggestions=first.suggestions,
+        kernel=first.kernel,
+        name=title,
+        likely=first.likely,
+        reason=first.reason if len(parts) == 1 else "",
+        missing=tuple(dict.fromkeys((*(fact for one in parts for fact in one.missing), *missing))),
+        facts=first.facts if len(parts) == 1 else None,
+        parts=tuple(parts[place] for place in order) if len(parts) > 1 else (),
+    )
+
+
+__all__ = ["RULES", "Evidence", "Suggestion", "SpeedVerdict", "program_verdict", "verdict_of"]
