@@ -211,7 +211,7 @@ export interface KernelInfo {
   arithmetic: string[];
 }
 
-/** Samples of one launch in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles). `started_us`: when the launch itself began, in microseconds since the trace began; `first_us`: how long it took. `warm`: whether the samples are further runs with warm caches. Otherwise the only sample is the launch itself. All runs of a trace are of one kind. */
+/** Samples of one launch in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles). `started_us`: when the launch itself began, in microseconds since the trace began; `first_us`: how long it took. `warm`: whether the samples are further runs with warm caches. Otherwise the only sample is the launch itself. All runs of a trace are of one kind. `single_us`: samples on one thread, of a kernel that several share. `waited`: seconds that threads waited for a core / seconds of the samples; None: unknown. */
 export interface Run {
   id: number;
   kernel: number;
@@ -222,9 +222,11 @@ export interface Run {
   started_us: number;
   first_us: number;
   warm: boolean;
+  single_us: number[];
+  waited: number | null;
 }
 
-/** The best rate that a probe reached on this machine, see `explore.ceilings`. `rate`: 10⁹ operations a second ("arithmetic"), 10⁹ bytes a second ("memory"), GHz ("clock"), or the microseconds of the smallest kernel ("launch"). `holds`: the working set of a bandwidth in bytes, 0 for any. `what`: the type of the operations ("float32", "int8 dot"), or what is done with each byte ("read", "triad": two reads and a write, "copy", "write"). `threads`: how many worked together. `samples`: all rates that were measured. */
+/** The best rate that a probe reached on this machine, see `explore.ceilings`. `rate`: 10⁹ operations a second ("arithmetic"), 10⁹ bytes a second ("memory"), GHz ("clock"), the microseconds of the smallest kernel ("launch"), 10⁹ loads a second from random places ("gather"), or 10⁹ bytes a second in runs of `what` bytes, each in another row of 16 KB ("runs"; "4": a single float). `holds`: the working set in bytes, 0 for any. `what`: the type of the operations ("float32", "int8 dot"), or what is done with each byte ("read", "triad": two reads and a write, "copy", "write"). `threads`: how many worked together. `samples`: all measured rates. */
 export interface Ceiling {
   name: string;
   kind: string;
@@ -717,10 +719,12 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     started_us: [{"least": -1000000000000000, "most": 1000000000000000, "of": "float"}, 0.0],
     first_us: [{"least": 0, "most": 1000000000000000, "of": "float"}, 0.0],
     warm: ["bool", false],
+    single_us: [{"many": {"least": 0, "most": 1000000000000000, "of": "float"}}, []],
+    waited: [{"either": [{"least": 0, "of": "float"}, "null"]}, null],
   },
   Ceiling: {
     name: ["str"],
-    kind: [{"words": ["arithmetic", "memory", "clock", "launch"]}],
+    kind: [{"words": ["arithmetic", "memory", "clock", "launch", "gather", "runs"]}],
     rate: [{"least": 0, "most": 1000000000000000, "of": "float"}],
     holds: [{"least": 0, "of": "int"}, 0],
     what: ["str", ""],
