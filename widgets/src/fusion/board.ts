@@ -97,6 +97,8 @@ export function indexOf(index: TraceIndex, root: ScheduleVariant, variant: Sched
       started_us: 0,
       first_us: one.median_us,
       warm: true,
+      single_us: [],
+      waited: null,
     });
   });
   const again = new Set(variant.decisions.map(({ node }) => node));
