@@ -13,23 +13,7 @@ from tests.widgets.sample_traces import big_trace, unrolled_trace
 from tests.widgets.test_browser import TRACE, Open
 from tests.widgets.test_browser import open_page as open_page  # the fixture
 from tinyexplore.explore import Explorer
-
-PANELS = (
-    "rewrites",
-    "kernels",
-    "modules",
-    "timing",
-    "roofline",
-    "timeline",
-    "memory",
-    "biography",
-    "why",
-    "rules",
-    "debugger",
-    "caches",
-    "warps",
-    "glossary",
-)
+from tinyexplore.widgets.panels import PANELS
 
 pytestmark = pytest.mark.browser
 
@@ -48,8 +32,8 @@ def test_every_panel_and_both_graphs_are_without_grave_findings(open_page: Open,
         tab.click(".pane-a .line >> nth=4")
     told = {"tensors": findings(tab)}
     for panel in PANELS[1:]:
-        open_panel(tab, panel)
-        told[panel] = findings(tab)
+        open_panel(tab, panel.name)
+        told[panel.name] = findings(tab)
     tab.click("[data-place=passes]")
     tab.keyboard.press("ArrowRight")
     told["passes"] = findings(tab)

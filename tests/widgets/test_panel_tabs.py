@@ -10,6 +10,7 @@ import pytest
 from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tests.widgets.test_browser import TRACE, Open, open_page, state
+from tinyexplore.widgets.panels import PANELS
 
 pytestmark = pytest.mark.browser
 
@@ -19,26 +20,6 @@ WORDS = """() => [...document.querySelectorAll('.panel-tabs .tab')].filter((tab)
   const { left, right, top, bottom } = tab.getBoundingClientRect();
   return [tab.textContent, left, right, (top + bottom) / 2, parseFloat(getComputedStyle(tab).fontSize), tab.scrollWidth > tab.clientWidth];
 })"""
-PANELS = [
-    "rewrites",
-    "biography",
-    "why",
-    "kernels",
-    "modules",
-    "rosetta",
-    "tuner",
-    "fusion",
-    "debugger",
-    "caches",
-    "warps",
-    "shape",
-    "timing",
-    "roofline",
-    "timeline",
-    "memory",
-    "throughput",
-    "glossary",
-]
 
 
 @pytest.mark.parametrize("width", [600, 900, 1280])
@@ -46,15 +27,15 @@ def test_all_tabs_of_a_group_stand_on_one_line_whole_and_legible(open_page: Open
     tab = open_page(busy=False, width=width, height=980)
     lefts = {}
     for panel in PANELS:
-        open_panel(tab, panel)
-        assert state(tab)["cursor"]["panel"] == panel
+        open_panel(tab, panel.name)
+        assert state(tab)["cursor"]["panel"] == panel.name
         words = tab.evaluate(WORDS)
         middles = [middle for _, _, _, middle, _, _ in words]
         assert max(middles) - min(middles) < 6, words
         for text, left, right, _, size, is_cut in words:
             assert size >= 11 and not is_cut and 0 <= left and right <= width, text
         for text, left, *_ in words[:6]:
-            assert lefts.setdefault(text, left) == left, f"{text} moved when {panel} was opened"
+            assert lefts.setdefault(text, left) == left, f"{text} moved when {panel.name} was opened"
 
 
 def test_arrows_walk_the_groups_and_their_panels(open_page: Open) -> None:  # noqa: F811

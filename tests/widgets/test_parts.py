@@ -13,6 +13,7 @@ import pytest
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore.explore import Explorer
 from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget
+from tinyexplore.widgets.panels import PANEL_OF_WIDGET
 from tinyexplore.widgets.pictured import PicturedWidget
 
 TRACE = sample_trace()
@@ -33,13 +34,7 @@ def all_parts(view: Explorer) -> list[PartWidget]:
     return [
         *graphs,
         *listings,
-        view.stepper,
-        view.kernels.widget,
-        view.modules,
-        view.timing,
-        view.roofline,
-        view.timeline,
-        view.memory,
+        *(view.panel(name) for name in PANEL_OF_WIDGET),
     ]
 
 

@@ -1,6 +1,7 @@
-"""The front end's types and checks in TypeScript, generated from the Trace model and from the table of requests.
+"""TypeScript generated from Python: types and checks of the Trace, types of requests, and the rows of panels.
 
-`python -m tinyexplore.explore.schema` writes `model.ts` and `requests.ts` in `widgets/src`; with `--check` it compares.
+`python -m tinyexplore.explore.schema` writes `model.ts`, `requests.ts`, `panel_rows.ts`, `panel_views.ts`,
+`goto/panel_says.ts` and the entries of panels in `chunks/`, all in `widgets/src`; with `--check` it compares.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tinyexplore.explore.live import playing  # noqa: F401  it registers a reque
 from tinyexplore.explore.notebook import requests as _requests  # noqa: F401  as do those of what-if
 from tinyexplore.explore.tracefile import model
 from tinyexplore.explore.tracefile.valid import AtLeast, Id, Index, OneOf, constraint_of, hints_of
+from tinyexplore.widgets.panels import GROUPS, PANELS, Panel  # noqa: TID253 (plain data)
 
 FOLDER = Path(__file__).resolve().parents[2] / "widgets" / "src"
 
@@ -204,6 +206,104 @@ def _type(hint: typing.Any, where: str) -> str:
     )
 
 
+_PANELS_HEADER = (
+    "// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.\n"
+)
+
+
+def panel_files() -> dict[str, str]:
+    """The files of the front end that follow from the rows of panels, by their paths under `widgets/src`."""
+    says = {panel.name: panel.says for panel in PANELS}
+    chunks: dict[str, list[Panel]] = {}
+    for panel in PANELS:
+        if panel.chunk:
+            chunks.setdefault(panel.chunk, []).append(panel)
+    return {
+        "panel_rows.ts": _panel_rows(),
+        "panel_views.ts": _bundled_views(),
+        "goto/panel_says.ts": f"{_PANELS_HEADER}\nexport const PANEL_SAYS = {_object(says)};\n",
+        **{f"chunks/{name}.ts": _chunk(panels) for name, panels in chunks.items()},
+    }
+
+
+def _object(data: typing.Any) -> str:
+    return json.dumps(data, ensure_ascii=False, indent=2)
+
+
+def _panel_rows() -> str:
+    groups = {
+        group.name: {
+            "title": group.title,
+            "says": group.says,
+            "panels": [panel.name for panel in PANELS if panel.group == group.name],
+        }
+        for group in GROUPS
+    }
+    rows = {
+        panel.name: {
+            "title": panel.heading,
+            **({"chunk": panel.chunk} if panel.chunk else {}),
+            **({"roomy": True} if panel.roomy else {}),
+            **({"key": panel.key} if panel.key else {}),
+            **({"needs": list(panel.needs)} if panel.needs else {}),
+            **({"asks": True} if panel.asks else {}),
+            **({"instead": list(panel.instead)} if panel.instead[0] else {}),
+        }
+        for panel in PANELS
+    }
+    widgets = {panel.widget.name: panel.name for panel in PANELS if panel.widget is not None}
+    needs = sorted({need for panel in PANELS for need in panel.needs})
+    return (
+        f"{_PANELS_HEADER}\n"
+        "/** The panels by group, in the order of their tabs. */\n"
+        f"export const GROUPS = {_object(groups)} as const;\n\n"
+        'export type Panel = (typeof GROUPS)[keyof typeof GROUPS]["panels"][number];\n\n'
+        "/** What a page keeps for panels. */\n"
+        f"export type Need = {' | '.join(json.dumps(need) for need in needs)};\n\n"
+        "/** What is known of a panel before its code is there: see `Panel` in panels.py. */\n"
+        "export interface PanelRow {\n  title: string;\n  chunk?: string;\n  roomy?: boolean;\n  key?: string;\n"
+        "  needs?: Need[];\n  asks?: boolean;\n  instead?: [text: string, code: string];\n}\n\n"
+        f"export const PANEL_ROWS: Record<Panel, PanelRow> = {_object(rows)};\n\n"
+        "/** The panel of each widget of its own. */\n"
+        f"export const WIDGETS = {_object(widgets)} as const;\n"
+    )
+
+
+def _bundled_views() -> str:
+    """The views whose code is in the bundle."""
+    bundled = [panel for panel in PANELS if not panel.chunk]
+    imports = [_import(panel.view, ".") for panel in bundled]
+    rows = [f"  {panel.name}: {panel.view.partition(':')[2]}," for panel in bundled]
+    return "\n".join([_PANELS_HEADER, *imports, "", "export const BUNDLED = {", *rows, "};", ""])
+
+
+def _chunk(panels: list[Panel]) -> str:
+    """The entry of a chunk: its style, its views, and those that are other views as widgets of their own."""
+    styles = list(dict.fromkeys(style for panel in panels for style in panel.styles))
+    names = [f"style{number}" for number in range(len(styles))]
+    lone = {panel.name: panel.widget.lone for panel in panels if panel.widget is not None and panel.widget.lone}
+    lines = [
+        _PANELS_HEADER,
+        *(f'import {name} from "../{style}";' for name, style in zip(names, styles)),
+        *(_import(view, "..") for view in [*(panel.view for panel in panels), *lone.values()]),
+        "",
+        *([f"export const css = {' + '.join(names)};"] if names else []),
+        _views("views", {panel.name: panel.view for panel in panels}),
+        *([_views("lone", lone)] if lone else []),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _views(name: str, views: dict[str, str]) -> str:
+    rows = ", ".join(f"{key}: {view.partition(':')[2]}" for key, view in views.items())
+    return f"export const {name} = {{ {rows} }};"
+
+
+def _import(view: str, folder: str) -> str:
+    module, _, name = view.partition(":")
+    return f'import {{ {name} }} from "{folder}/{module}";'
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Write the files, or compare them (`--check`: exit status 1 where one is stale)."""
     parser = argparse.ArgumentParser(prog="python -m tinyexplore.explore.schema", description=__doc__)
@@ -211,8 +311,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FOLDER, help="the folder of the files")
     options = parser.parse_args(arguments)
     stale = 0
-    for name, text in {"model.ts": to_typescript(), "requests.ts": requests_to_typescript()}.items():
+    texts = {"model.ts": to_typescript(), "requests.ts": requests_to_typescript(), **panel_files()}
+    for path in (options.output / "chunks").glob("*.ts"):
+        if f"chunks/{path.name}" not in texts and path.read_text(encoding="utf-8").startswith(_PANELS_HEADER):
+            sys.stderr.write(f"{path} belongs to no panel any more; delete it\n")
+            stale = 1
+    for name, text in texts.items():
         path = options.output / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not options.check:
             path.write_text(text, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != text:

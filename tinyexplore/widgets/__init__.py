@@ -5,48 +5,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tinyexplore.widgets.panels import PANEL_OF_WIDGET
+
 if TYPE_CHECKING:
     from tinyexplore.widgets.explorer import ExplorerWidget
-    from tinyexplore.widgets.parts import (
-        CodeWidget,
-        FusionWidget,
-        GraphWidget,
-        KernelsWidget,
-        MemoryWidget,
-        ModulesWidget,
-        PartWidget,
-        PredictWidget,
-        RooflineWidget,
-        RulesWidget,
-        ShapeWidget,
-        StepperWidget,
-        TimelineWidget,
-        TimingWidget,
-        TunerWidget,
-    )
+    from tinyexplore.widgets.parts import CodeWidget, GraphWidget, PartWidget, PredictWidget
 
-__all__ = [
-    "CodeWidget",
-    "ExplorerWidget",
-    "FusionWidget",
-    "GraphWidget",
-    "KernelsWidget",
-    "MemoryWidget",
-    "ModulesWidget",
-    "PartWidget",
-    "PredictWidget",
-    "RooflineWidget",
-    "RulesWidget",
-    "ShapeWidget",
-    "StepperWidget",
-    "TimelineWidget",
-    "TimingWidget",
-    "TunerWidget",
-]
+__all__ = ["CodeWidget", "ExplorerWidget", "GraphWidget", "PartWidget", "PredictWidget"]
+_NAMES = {*__all__, *(f"{name.title()}Widget" for name in PANEL_OF_WIDGET)}  # a class for each panel that has one
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         home = importlib.import_module(f"{__name__}.{'explorer' if name == 'ExplorerWidget' else 'parts'}")

@@ -15,6 +15,7 @@ from ipywidgets import widget_serialization
 
 from tinyexplore.widgets.explorer import ExplorerWidget
 from tinyexplore.widgets.front_end import bundle
+from tinyexplore.widgets.panels import PANELS, Panel, Widget
 from tinyexplore.widgets.pictured import PicturedWidget, picture_html, show
 
 
@@ -133,34 +134,6 @@ class GraphWidget(PartWidget):
         return self._graph_at("uops", stage, kernel)
 
 
-class StepperWidget(PartWidget):
-    """The passes, and each firing as before | after with its rule."""
-
-    view = traitlets.Unicode("stepper").tag(sync=True)
-    height = traitlets.Unicode("320px").tag(sync=True)
-
-
-class TunerWidget(PartWidget):
-    """The loops of a kernel, the opts that are legal now, and everything that was tried."""
-
-    view = traitlets.Unicode("tuner").tag(sync=True)
-    height = traitlets.Unicode("720px").tag(sync=True)
-
-
-class RulesWidget(PartWidget):
-    """The rules of the pipeline and one's own, where they would match, and what came of firing them."""
-
-    view = traitlets.Unicode("rules").tag(sync=True)
-    height = traitlets.Unicode("640px").tag(sync=True)
-
-
-class FusionWidget(PartWidget):
-    """The LazyBuffers in the frames of their kernels, what may be cut and joined, and what comes of it."""
-
-    view = traitlets.Unicode("fusion").tag(sync=True)
-    height = traitlets.Unicode("760px").tag(sync=True)
-
-
 class CodeWidget(PartWidget):
     """The listings side by side; `only(language)` is one of them."""
 
@@ -188,50 +161,20 @@ class CodeWidget(PartWidget):
         return self._one(language)
 
 
-class KernelsWidget(PartWidget):
-    """The kernels as a table."""
-
-    view = traitlets.Unicode("kernels").tag(sync=True)
-
-
-class ModulesWidget(PartWidget):
-    """The trace by module: time and memory of each as a tree. A click selects what a module made, a double click
-    shows only that in the graph."""
-
-    view = traitlets.Unicode("modules").tag(sync=True)
-
-
-class TimingWidget(PartWidget):
-    """The kernels' times with their spread."""
-
-    view = traitlets.Unicode("timing").tag(sync=True)
+def _panel_widget(panel: Panel, widget: Widget) -> type[PartWidget]:
+    """The class of a panel's widget."""
+    members = {
+        "__doc__": widget.doc,
+        "__module__": __name__,
+        "view": traitlets.Unicode(widget.name).tag(sync=True),
+        "height": traitlets.Unicode(widget.height).tag(sync=True),
+        "panel": panel,
+    }
+    return type(f"{widget.name.title()}Widget", (PartWidget,), members)
 
 
-class RooflineWidget(PartWidget):
-    """The kernels under the machine's ceilings: what each does with a byte, and how fast. A click selects a kernel."""
-
-    view = traitlets.Unicode("roofline").tag(sync=True)
-    height = traitlets.Unicode("400px").tag(sync=True)
-
-
-class TimelineWidget(PartWidget):
-    """Stages, runs, memory and buffers over one axis of time. A click selects a stage or a kernel."""
-
-    view = traitlets.Unicode("timeline").tag(sync=True)
-    height = traitlets.Unicode("340px").tag(sync=True)
-
-
-class MemoryWidget(PartWidget):
-    """The buffers and their lives."""
-
-    view = traitlets.Unicode("memory").tag(sync=True)
-
-
-class ShapeWidget(PartWidget):
-    """What the selected node shows of memory: each element with its place, movement by movement."""
-
-    view = traitlets.Unicode("shape").tag(sync=True)
-    height = traitlets.Unicode("520px").tag(sync=True)
+PANEL_WIDGETS = {panel.widget.name: _panel_widget(panel, panel.widget) for panel in PANELS if panel.widget is not None}
+globals().update({made.__name__: made for made in PANEL_WIDGETS.values()})  # a stored notebook names its classes
 
 
 class PredictWidget(PicturedWidget):
@@ -286,20 +229,4 @@ class PredictWidget(PicturedWidget):
         show(self, "", "To guess here, run this cell where widgets are shown.")
 
 
-__all__ = [
-    "CodeWidget",
-    "FusionWidget",
-    "GraphWidget",
-    "KernelsWidget",
-    "MemoryWidget",
-    "ModulesWidget",
-    "PartWidget",
-    "PredictWidget",
-    "RooflineWidget",
-    "RulesWidget",
-    "ShapeWidget",
-    "StepperWidget",
-    "TimelineWidget",
-    "TimingWidget",
-    "TunerWidget",
-]
+__all__ = ["PANEL_WIDGETS", "CodeWidget", "GraphWidget", "PartWidget", "PredictWidget"]

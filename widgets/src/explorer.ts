@@ -13,7 +13,8 @@ import { Trail, completed, linkOf, readLink } from "./links";
 import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
 import { type Theme, makeRoot, onKey } from "./root";
-import { type Cursor, PANELS, type Panel, ROOMY, Store, type View } from "./store";
+import { type Cursor, PANELS, type Panel, Store, type View } from "./store";
+import { PANEL_ROWS } from "./panel_rows";
 import { type WhenOpened, makePanel } from "./panels";
 import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
@@ -291,7 +292,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
     const { panel } = store.cursor;
     for (const key of PANELS) panels[key].element.hidden = key !== panel;
     root.dataset.panel = panel;
-    root.classList.toggle("is-roomy", ROOMY.has(panel));
+    root.classList.toggle("is-roomy", PANEL_ROWS[panel].roomy === true);
   };
   let place = store.cursor.place;
   const turner: View = {
@@ -320,7 +321,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
   const elements = [
     pipeline.element,
     main,
-    divider(root, () => (ROOMY.has(store.cursor.panel) ? "--low-roomy" : "--low"), "y"),
+    divider(root, () => (PANEL_ROWS[store.cursor.panel].roomy ? "--low-roomy" : "--low"), "y"),
     low,
     footer(store.index, size),
   ];

@@ -2,16 +2,8 @@
 
 import { ChunkMissing } from "./chunks";
 import { h, replaceChildren } from "./dom";
+import { PANEL_ROWS } from "./panel_rows";
 import type { Change, Panel, Store, View } from "./store";
-
-export interface Source {
-  /** The entry in src/chunks that has the view. */
-  chunk: string;
-  /** For a view that asks Python: what to say where nobody answers, and what to call instead; null if it has something to show all the same. */
-  asks?: (store: Store) => [text: string, code: string] | null;
-  /** What to say in a page that was saved without the chunk, because it would have nothing to show. */
-  without?: string;
-}
 
 export class Later implements View {
   element: HTMLElement = h("div", { class: "later scroll", tabindex: 0, role: "region" });
@@ -19,15 +11,15 @@ export class Later implements View {
   private loading: Promise<void> | null = null;
   private isGone = false;
 
-  /** `isOpen`: whether the reader looks at it; `isAlone`: as a widget of its own. */
+  /** `chunk`: the entry in src/chunks that has the view; `isOpen`: whether the reader looks at it; `isAlone`: as a widget of its own. */
   constructor(
     private readonly store: Store,
     private readonly panel: Panel,
-    private readonly source: Source,
+    private readonly chunk: string,
     private readonly isOpen: () => boolean,
     private readonly isAlone: boolean,
   ) {
-    this.element.setAttribute("aria-label", `${panel[0].toUpperCase()}${panel.slice(1)}`);
+    this.element.setAttribute("aria-label", PANEL_ROWS[panel].title);
     this.open();
   }
 
@@ -48,30 +40,32 @@ export class Later implements View {
 
   private open(): void {
     if (this.loading !== null || !this.isOpen()) return;
-    const told = this.store.ask === null ? this.source.asks?.(this.store) : null;
-    if (told) {
-      const [text, code] = told;
-      replaceChildren(this.element, h("p", { class: "note" }, text, h("code", {}, code)));
-      return;
-    }
+    const { asks, needs = [] } = PANEL_ROWS[this.panel];
+    if (asks && this.store.ask === null && !needs.some((need) => this.store.holds(need))) return this.sayInstead();
     this.element.setAttribute("aria-busy", "true");
     this.loading = this.load();
   }
 
   private async load(): Promise<void> {
     try {
-      const { views, lone, css = "" } = await this.store.chunks.load(this.source.chunk);
+      const { views, lone, css = "" } = await this.store.chunks.load(this.chunk);
       if (this.isGone) return;
       this.dress(css);
       const Made = (this.isAlone ? lone?.[this.panel] : undefined) ?? views[this.panel]!;
       this.show(new Made(this.store));
     } catch (error) {
       this.element.removeAttribute("aria-busy");
-      const { without } = this.source;
-      const isMeant = error instanceof ChunkMissing && without !== undefined;
-      const text = isMeant ? without : error instanceof Error ? error.message : String(error);
-      replaceChildren(this.element, h("p", { class: "note", role: isMeant ? null : "alert" }, text));
+      if (error instanceof ChunkMissing && PANEL_ROWS[this.panel].instead !== undefined) return this.sayInstead();
+      const text = error instanceof Error ? error.message : String(error);
+      replaceChildren(this.element, h("p", { class: "note", role: "alert" }, text));
     }
+  }
+
+  /** What would help where there is nothing to show. */
+  private sayInstead(): void {
+    const [text, code] = PANEL_ROWS[this.panel].instead ?? ["", ""];
+    const call = code.replace("KERNEL", String(this.store.cursor.kernel ?? 0));
+    replaceChildren(this.element, h("p", { class: "note" }, text, call === "" ? null : h("code", {}, call)));
   }
 
   private show(view: View): void {
@@ -84,7 +78,7 @@ export class Later implements View {
   /** The style of a chunk stands once in each explorer. */
   private dress(css: string): void {
     const root = this.element.closest(".tinyexplore");
-    const { chunk } = this.source;
+    const { chunk } = this;
     if (css === "" || root === null || root.querySelector(`style[data-chunk="${chunk}"]`) !== null) return;
     root.firstElementChild!.after(h("style", { "data-chunk": chunk }, css));
   }

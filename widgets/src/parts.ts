@@ -1,26 +1,14 @@
 // One view as a widget of its own: the same classes as in the explorer, over a store that others share.
 
+import { WIDGETS } from "./panel_rows";
 import { makePanel } from "./panels";
 import { makeRoot, onKey } from "./root";
-import type { Panel, Store, View } from "./store";
+import type { Store, View } from "./store";
 import { CodeView } from "./views/code";
 import { GraphView } from "./views/graph";
 import { StepperView } from "./views/stepper";
 
-export type Kind =
-  | "graph"
-  | "stepper"
-  | "code"
-  | "kernels"
-  | "modules"
-  | "timing"
-  | "roofline"
-  | "timeline"
-  | "memory"
-  | "tuner"
-  | "rules"
-  | "fusion"
-  | "shape";
+export type Kind = "graph" | "code" | keyof typeof WIDGETS;
 
 /** How a part is drawn; `pane`: the only pane of the code; `look`: "lazy" for a graph coloured by role, without frames. */
 export interface Look {
@@ -57,6 +45,5 @@ export function mountPart(
 function makeView(store: Store, kind: Kind, pane: string, look: string): View {
   if (kind === "graph") return new GraphView(store, look === "lazy" ? "role" : "kernel");
   if (kind === "code") return new CodeView(store, pane);
-  const panel: Panel = kind === "stepper" ? "rewrites" : kind;
-  return makePanel(store, panel);
+  return makePanel(store, WIDGETS[kind]);
 }

@@ -3,7 +3,8 @@
 import story from "./story.css";
 import css from "./style.css";
 import { h } from "./dom";
-import type { Panel, Store } from "./store";
+import { PANEL_ROWS } from "./panel_rows";
+import { PANELS, type Panel, type Store } from "./store";
 import type { GraphView } from "./views/graph";
 import { showOrigin } from "./views/nodecard";
 import type { StepperView } from "./views/stepper";
@@ -94,7 +95,7 @@ export function onKey(
     f: (view) => view.fit(),
     e: (view) => view.toggleSelected(),
   };
-  const panelOf: Record<string, Panel> = { b: "biography", y: "why" };
+  const panelOf = (key: string): Panel | undefined => PANELS.find((panel) => PANEL_ROWS[panel].key === key);
   const turnTo = (panel: Panel): void => store.go({ panel: store.cursor.panel === panel ? "rewrites" : panel });
   const leave = (): void => {
     store.select([]);
@@ -108,7 +109,8 @@ export function onKey(
     if (story && (key === "ArrowLeft" || key === "ArrowRight")) return () => story.move(key === "ArrowLeft" ? -1 : 1);
     if (key === "p" && fill) return () => fill();
     if (key === "o") return () => showOrigin(store);
-    if (panelOf[key] !== undefined && panels) return () => turnTo(panelOf[key]);
+    const panel = panelOf(key);
+    if (panel !== undefined && panels) return () => turnTo(panel);
     return key === "Escape" ? leave : undefined;
   };
   const walk = walks[event.key];

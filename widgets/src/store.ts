@@ -2,49 +2,13 @@
 
 import { type Ask, StoredResponses } from "./asking";
 import { type Chunks, chunksOfPage } from "./chunks";
+import { GROUPS, type Need, type Panel } from "./panel_rows";
 import type { TraceIndex } from "./provenance";
 
 export type Place = "python" | "lazy" | "kernels" | "passes" | "uops" | "code" | "run";
 
-/** The panels by group, in the order of their tabs; `says` explains a group. */
-export const GROUPS = {
-  passes: {
-    title: "Passes",
-    says: "How the program was rewritten, step by step, and why",
-    panels: ["rewrites", "why", "biography"],
-  },
-  program: {
-    title: "Program",
-    says: "What the program consists of, what it is in other languages, and what bounds a loop",
-    panels: ["kernels", "modules", "rosetta", "throughput"],
-  },
-  whatif: {
-    title: "What if",
-    says: "Decide otherwise, and see what comes of it",
-    panels: ["tuner", "rules", "fusion"],
-  },
-  byhand: {
-    title: "By hand",
-    says: "A kernel a step at a time, which cache answers, what a GPU's warps do, where elements lie",
-    panels: ["debugger", "caches", "warps", "shape"],
-  },
-  measure: { title: "Measure", says: "Time, rates and memory", panels: ["timing", "roofline", "timeline", "memory"] },
-  glossary: { title: "Glossary", says: "Every word of the explorer", panels: ["glossary"] },
-} as const;
-export type Panel = (typeof GROUPS)[keyof typeof GROUPS]["panels"][number];
+export { GROUPS, type Panel };
 export const PANELS: readonly Panel[] = Object.values(GROUPS).flatMap(({ panels }): readonly Panel[] => panels);
-
-/** Panels that are worked in, with programs and pictures of their own: they open higher than those beside the graph. */
-export const ROOMY: ReadonlySet<Panel> = new Set([
-  "tuner",
-  "rules",
-  "debugger",
-  "caches",
-  "warps",
-  "shape",
-  "rosetta",
-  "throughput",
-]);
 
 /** Where the reader is. It travels to Python as a dict, so it is plain data. */
 export interface Cursor {
@@ -106,6 +70,15 @@ export class Store {
     if (relative !== null) this.responses = relative.responses;
     if (relative !== null) this.selected = relative.selected;
     this.relate();
+  }
+
+  /** Whether the trace, or the page, has what a panel shows where nobody can be asked. */
+  holds(need: Need): boolean {
+    const { recordings, branches } = this.index.trace;
+    if (need === "recordings") return recordings.length > 0;
+    if (need === "branches") return branches.length > 0;
+    if (need === "schedules") return branches.some(({ schedule }) => schedule !== null);
+    return this.responses.of(need).length > 0;
   }
 
   add(view: View): void {

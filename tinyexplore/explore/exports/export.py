@@ -152,20 +152,20 @@ def chunk_scripts(names: Iterable[str] | None = None) -> str:
 def _chunks_for(trace: Trace, stored: Mapping[str, Any]) -> list[str]:
     """The panels of a page without Python: those that show what the trace recorded, or responses that it stores."""
     from tinyexplore.widgets.front_end import chunk_names
+    from tinyexplore.widgets.panels import PANELS
 
-    requests = {json.loads(request)["ask"] for request in stored["responses"]}
-    fusion = any(branch.schedule is not None for branch in trace.branches)
-    shows_something = {
-        "byhand": trace.recordings or "caches" in requests,
-        "tuner": trace.branches,
-        "fusion": fusion,
-        "shape": "shape" in requests,
-        "throughput": "throughput" in requests,
-        "rosetta": "rosetta" in requests,
-        "warps": "gpu" in requests,
-        "runhere": stored["runnable"],
+    present = {json.loads(request)["ask"] for request in stored["responses"]}
+    recorded = {
+        "recordings": bool(trace.recordings),
+        "branches": bool(trace.branches),
+        "schedules": any(branch.schedule is not None for branch in trace.branches),
     }
-    return [name for name in chunk_names() if shows_something.get(name, True)]
+    present.update(name for name, is_present in recorded.items() if is_present)
+    useful = {panel.chunk for panel in PANELS if not panel.needs or present.intersection(panel.needs)}
+    useless = {panel.chunk for panel in PANELS} - useful
+    if not stored["runnable"]:
+        useless.add("runhere")
+    return [name for name in chunk_names() if name not in useless]
 
 
 def static_html(trace: Trace) -> str:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.explore.analysis.shapes.of_trace import shape_of_node
 from tinyexplore.explore.tracefile.model import Stage, Trace
-from tinyexplore.explore.tracefile.pictures.rooflines import roofline_picture
-from tinyexplore.explore.tracefile.pictures.sheets import (
-    Column,
-    kernels_svg,
-    listing_svg,
-    memory_svg,
-    modules_svg,
-    passes_svg,
-    sheet_svg,
-    timing_svg,
-)
+from tinyexplore.explore.tracefile.pictures.sheets import Column, listing_svg, sheet_svg
 from tinyexplore.explore.tracefile.pictures.svg import graph_svg, pipeline_svg
-from tinyexplore.explore.tracefile.pictures.timeline_picture import timeline_picture
-from tinyexplore.explore.whatif.picture import branches_svg, schedules_svg
 
 if TYPE_CHECKING:
     from tinyexplore.widgets import CodeWidget, ExplorerWidget, GraphWidget, PartWidget
+    from tinyexplore.widgets.panels import Widget
 
 W = TypeVar("W")
 
@@ -49,25 +39,20 @@ class Parts:
     def _picture(self, draw: Callable[[Trace], str]) -> Callable[[], str]:
         return lambda: draw(self._trace())
 
-    def plain(self, kind: str) -> PartWidget:
-        """The stepper, the tuner, the fusion board, a table (kernels, times, buffers), the roofline or the timeline."""
-        from tinyexplore import widgets
+    def plain(self, name: str) -> PartWidget:
+        """The widget of a panel: "stepper", "tuner", …; those that there are have a `widget` in `widgets/panels.py`."""
+        from tinyexplore.widgets.panels import PANEL_OF_WIDGET
+        from tinyexplore.widgets.parts import PANEL_WIDGETS
 
-        pictures = {
-            "kernels": kernels_svg,
-            "modules": modules_svg,
-            "timing": timing_svg,
-            "roofline": roofline_picture,
-            "timeline": timeline_picture,
-            "memory": memory_svg,
-            "stepper": passes_svg,
-            "tuner": branches_svg,
-            "rules": branches_svg,
-            "fusion": schedules_svg,
-            "shape": self._shape,
-        }
-        made: type[PartWidget] = getattr(widgets, f"{kind.title()}Widget")
-        return self._once(kind, partial(made, self._explorer, static=self._picture(pictures[kind])))
+        panel = PANEL_OF_WIDGET.get(name)
+        if panel is None or panel.widget is None:
+            raise ValueError(f"no panel is a widget {name!r}; there are: {', '.join(PANEL_OF_WIDGET)}")
+        static = self._picture(self._drawn(panel.widget))
+        return self._once(name, partial(PANEL_WIDGETS[name], self._explorer, static=static))
+
+    def _drawn(self, widget: Widget) -> Callable[[Trace], str]:
+        """What draws the static picture of a panel's widget."""
+        return partial(_draw, widget.picture) if widget.picture else self._shape
 
     def _shape(self, trace: Trace) -> str:
         selected = self._explorer.selected
@@ -126,6 +111,13 @@ class Parts:
         picture = self._picture(partial(listing_svg, language=language))
         make = partial(CodeWidget, self._explorer, pane=pane, pinned={"tabs": {pane: key}}, static=picture)
         return self._once(("code", language), make)
+
+
+def _draw(picture: str, trace: Trace) -> str:
+    """The picture of a trace by the function "module:function", which is imported now: pictures take the layout."""
+    module, _, function = picture.partition(":")
+    found: str = getattr(importlib.import_module(module), function)(trace)
+    return found
 
 
 def stage_of(trace: Trace, wanted: Stage | int | str | None, kernel: int | None = None) -> Stage:

@@ -485,6 +485,10 @@ class Explorer(WhatIfDoor, ByHand):
         """The listings as a widget of their own; `.only("asm")` is one of them."""
         return self._part().code()
 
+    def panel(self, name: str) -> PartWidget:
+        """A panel as a widget of its own, by its name: "kernels", "timing", … ValueError names all."""
+        return self._part().plain(name)
+
     @property
     def stepper(self) -> PartWidget:
         """The passes and their firings, step by step, as a widget of their own."""

@@ -1,9 +1,9 @@
-// What Python does by hand: the debugger and the memory microscope.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
-import byhand from "../byhand.css";
-import controls from "../controls.css";
-import { CachesView } from "../views/caches";
+import style0 from "../controls.css";
+import style1 from "../byhand.css";
 import { DebuggerView } from "../views/debugger";
+import { CachesView } from "../views/caches";
 
-export const css = controls + byhand;
+export const css = style0 + style1;
 export const views = { debugger: DebuggerView, caches: CachesView };

@@ -1,10 +1,10 @@
-// Kernels, stages and buffers as charts.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
-import marks from "../marks.css";
-import charts from "../views/charts.css";
-import { MemoryView } from "../views/memory";
+import style0 from "../marks.css";
+import style1 from "../views/charts.css";
 import { RooflineView } from "../views/roofline";
 import { TimelineView } from "../views/timeline";
+import { MemoryView } from "../views/memory";
 
-export const css = marks + charts;
+export const css = style0 + style1;
 export const views = { roofline: RooflineView, timeline: TimelineView, memory: MemoryView };

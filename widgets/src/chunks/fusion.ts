@@ -1,8 +1,8 @@
-// The fusion board, which has its rows and bars in common with the tuner.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
-import { FusionView } from "../fusion";
-import fusion from "../fusion/fusion.css";
-import tuner from "../tuner/tuner.css";
+import style0 from "../tuner/tuner.css";
+import style1 from "../fusion/fusion.css";
+import { FusionView } from "../fusion/index";
 
-export const css = tuner + fusion;
+export const css = style0 + style1;
 export const views = { fusion: FusionView };

@@ -1,6 +1,7 @@
-// Every word of the explorer, to be looked up.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
+import style0 from "../views/glossary.css";
 import { GlossaryView } from "../views/glossary";
 
-export { default as css } from "../views/glossary.css";
+export const css = style0;
 export const views = { glossary: GlossaryView };

@@ -1,6 +1,7 @@
-// The table of kernels, with reproducers.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
+import style0 from "../views/kernels.css";
 import { KernelsView } from "../views/kernels";
 
-export { default as css } from "../views/kernels.css";
+export const css = style0;
 export const views = { kernels: KernelsView };

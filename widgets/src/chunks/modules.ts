@@ -1,6 +1,7 @@
-// The trace by module.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
+import style0 from "../views/modules.css";
 import { ModulesView } from "../views/modules";
 
-export { default as css } from "../views/modules.css";
+export const css = style0;
 export const views = { modules: ModulesView };

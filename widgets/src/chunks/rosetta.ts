@@ -1,6 +1,7 @@
-// A kernel in several languages.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
+import style0 from "../rosetta/rosetta.css";
 import { RosettaView } from "../rosetta/view";
 
-export { default as css } from "../rosetta/rosetta.css";
+export const css = style0;
 export const views = { rosetta: RosettaView };

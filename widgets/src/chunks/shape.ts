@@ -1,7 +1,9 @@
-// Where the elements of a node lie in memory.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
-import { LoneShapeView, ShapeView } from "../views/shape";
+import style0 from "../shape.css";
+import { ShapeView } from "../views/shape";
+import { LoneShapeView } from "../views/shape";
 
-export { default as css } from "../shape.css";
+export const css = style0;
 export const views = { shape: ShapeView };
 export const lone = { shape: LoneShapeView };

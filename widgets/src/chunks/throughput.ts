@@ -1,9 +1,9 @@
-// What bounds the inner loop of a kernel.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
-import bounds from "../bounds.css";
-import controls from "../controls.css";
+import style0 from "../controls.css";
+import style1 from "../bounds.css";
+import style2 from "../views/throughput.css";
 import { ThroughputView } from "../views/throughput";
-import throughput from "../views/throughput.css";
 
-export const css = controls + bounds + throughput;
+export const css = style0 + style1 + style2;
 export const views = { throughput: ThroughputView };

@@ -1,10 +1,10 @@
-// The kernel tuner, and the rule playground.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
-import marks from "../marks.css";
-import { RulesView } from "../rules";
-import rules from "../rules/rules.css";
-import { TunerView } from "../tuner";
-import tuner from "../tuner/tuner.css";
+import style0 from "../marks.css";
+import style1 from "../tuner/tuner.css";
+import style2 from "../rules/rules.css";
+import { TunerView } from "../tuner/index";
+import { RulesView } from "../rules/index";
 
-export const css = marks + tuner + rules;
+export const css = style0 + style1 + style2;
 export const views = { tuner: TunerView, rules: RulesView };

@@ -1,8 +1,8 @@
-// The warps of a GPU's kernel.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
-import bounds from "../bounds.css";
+import style0 from "../bounds.css";
+import style1 from "../views/warps.css";
 import { WarpsView } from "../views/warps";
-import warps from "../views/warps.css";
 
-export const css = bounds + warps;
+export const css = style0 + style1;
 export const views = { warps: WarpsView };

@@ -1,7 +1,8 @@
-// Why, and why not; and how a node came to be.
+// Generated from tinyexplore/widgets/panels.py by `python -m tinyexplore.explore.schema`. Do not edit.
 
-import { BiographyView } from "../views/biography";
+import style0 from "../views/why.css";
 import { WhyView } from "../views/why";
+import { BiographyView } from "../views/biography";
 
-export { default as css } from "../views/why.css";
+export const css = style0;
 export const views = { why: WhyView, biography: BiographyView };

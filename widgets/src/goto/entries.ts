@@ -6,10 +6,12 @@ import { count, duration, languageName } from "../format";
 import { placeOf } from "../links";
 import type { Stage } from "../model";
 import { Graphs } from "../shown";
-import { PANELS, type Panel, type Store } from "../store";
+import { PANEL_ROWS } from "../panel_rows";
+import { PANELS, type Store } from "../store";
 import { chapters } from "../story";
 import { tokenize } from "../tokens";
 import { paneOf } from "../views/code";
+import { PANEL_SAYS } from "./panel_says";
 
 /** In the order in which equally good ones are listed. */
 export const KINDS = [
@@ -51,27 +53,6 @@ export interface Reach {
 
 export type Explain = (language: string, word: string) => string | null;
 
-const PANEL_SAYS: Record<Panel, string> = {
-  rewrites: "pass by pass, what each firing of a rule made of the graph",
-  why: "which rules could fire here, and what blocked the others",
-  biography: "all that happened to what is selected",
-  kernels: "every kernel: opts, time, rates, reproducer",
-  modules: "what each part of a model took",
-  rosetta: "one kernel in several languages, side by side",
-  throughput: "what bounds the inner loop of a kernel",
-  tuner: "other opts for a kernel, and what they bring",
-  rules: "write a rule, disable one, see what comes of it",
-  fusion: "cut or join kernels on the tensor graph",
-  debugger: "a kernel step by step, with its values",
-  caches: "which cache answers each load and store",
-  warps: "what the work-items of a GPU touch together",
-  shape: "where the elements of a tensor lie in memory",
-  timing: "how long each kernel took, and how much that varies",
-  roofline: "kernels under the ceilings of the machine",
-  timeline: "stages, runs and buffers over time",
-  memory: "buffers: how large, and how long they live",
-  glossary: "every word of the explorer",
-};
 const ACTIONS: [key: string, shown: string, name: string, says: string][] = [
   ["ArrowRight", "→", "Next firing", "one step on, into the next pass"],
   ["ArrowLeft", "←", "Previous firing", "one step back, into the pass before"],
@@ -110,7 +91,7 @@ export function entriesOf(reach: Reach, explain: Explain): Entry[] {
 function panels({ store }: Reach): Entry[] {
   return PANELS.map((panel) => ({
     kind: "panel",
-    name: `${panel[0].toUpperCase()}${panel.slice(1)}`,
+    name: PANEL_ROWS[panel].title,
     says: PANEL_SAYS[panel],
     go: () => store.go({ panel }),
   }));

@@ -1,6 +1,7 @@
 // The tabs of the panels: a row of groups, and beside it the panels of the group that is open.
 
 import { button, h, tab, tabList } from "../dom";
+import { PANEL_ROWS } from "../panel_rows";
 import { type Change, GROUPS, type Panel, type Store, type View } from "../store";
 
 const KEPT = "tinyexplore.panels"; // in the browser: which panel of each group was looked at last
@@ -20,7 +21,9 @@ export class PanelTabs implements View {
   ) {
     this.groups = NAMES.map((name) => tab(name, GROUPS[name].title, false, () => this.open(name), GROUPS[name].says));
     this.lists = NAMES.map((name) => {
-      const tabs = GROUPS[name].panels.map((panel) => tab(panel, titleOf(panel), false, () => store.go({ panel })));
+      const tabs = GROUPS[name].panels.map((panel) =>
+        tab(panel, PANEL_ROWS[panel].title, false, () => store.go({ panel })),
+      );
       for (const one of tabs) this.panels.set(one.dataset.key!, one);
       const list = tabList(`${GROUPS[name].title}: panels`, ...tabs);
       list.dataset.group = name;
@@ -61,7 +64,7 @@ export class PanelTabs implements View {
     const open = NAMES.find((name) => (GROUPS[name].panels as readonly Panel[]).includes(panel))!;
     NAMES.forEach((name, i) => {
       choose(this.groups[i], name === open);
-      this.lists[i].hidden = name !== open || titleOf(GROUPS[name].panels[0]) === GROUPS[name].title; // no second tab of one name
+      this.lists[i].hidden = name !== open || PANEL_ROWS[GROUPS[name].panels[0]].title === GROUPS[name].title; // no second tab of one name
     });
     this.element.classList.toggle(
       "is-single",
@@ -72,10 +75,6 @@ export class PanelTabs implements View {
     this.last[open] = panel;
     keepPanels(this.last);
   }
-}
-
-function titleOf(panel: Panel): string {
-  return `${panel[0].toUpperCase()}${panel.slice(1)}`;
 }
 
 function choose(one: HTMLElement, isChosen: boolean): void {

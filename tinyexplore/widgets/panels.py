@@ -1,0 +1,373 @@
+"""The panels of the explorer, one row each: group, text, view, code and widget. Other lists derive from these rows.
+
+`python -m tinyexplore.explore.schema` writes what the front end needs of them (`panel_rows.ts`, the entries in
+`chunks/`, the texts of *Go to*). `parts.py` makes the widget classes; `explore/exports/export.py` chooses the code that
+a page carries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Need = Literal["recordings", "branches", "schedules", "throughput", "rosetta", "gpu", "caches", "shape"]
+"""What the trace recorded (the first three), or the name of a request whose responses a page stores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A tab of the first row."""
+
+    name: str
+    """What links and tests call it."""
+    title: str
+    """The text of the tab."""
+    says: str
+    """What its panels have in common: the tooltip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Widget:
+    """A panel as a widget of its own: the class `NAMEWidget`."""
+
+    name: str
+    """`view.NAME`."""
+    doc: str
+    """The docstring of its class."""
+    picture: str
+    """The function from a Trace to an SVG, for readers without widgets: "module:function"."""
+    height: str = "auto"
+    """The first height, in CSS."""
+    lone: str = ""
+    """The view to use in place of the panel's: "module:class" under `widgets/src`; "" for the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel of the workbench."""
+
+    name: str
+    """The key in links, in the cursor and of its tab."""
+    group: str
+    """The name of its group."""
+    says: str
+    """What it shows, for *Go to* and the documentation."""
+    view: str
+    """Its view: "module:class" under `widgets/src`."""
+    chunk: str = ""
+    """The chunk with its code, loaded when it is first opened; "" for code in the bundle."""
+    styles: tuple[str, ...] = ()
+    """The style sheets of a chunk, under `widgets/src`."""
+    title: str = ""
+    """The text of its tab; "" for its name."""
+    roomy: bool = False
+    """Whether it opens higher, because the reader works in it."""
+    key: str = ""
+    """The key that opens it, and leads back to the first panel."""
+    needs: tuple[Need, ...] = ()
+    """What a page must keep for it, one of these; () where the trace alone is enough."""
+    asks: bool = False
+    """Whether its view asks Python, so that it has nothing to show where neither is there."""
+    instead: tuple[str, str] = ("", "")
+    """For such a place: a sentence, and the call that would help (`KERNEL` stands for the kernel's number)."""
+    answer: str = ""
+    """The function from a Trace to the dataclass that it shows, "module:function". It responds to the request of the
+    panel's name, and pages keep its result."""
+    widget: Widget | None = None
+    """Its widget, if it has one."""
+
+    @property
+    def heading(self) -> str:
+        """The text of its tab."""
+        return self.title or f"{self.name[0].upper()}{self.name[1:]}"
+
+
+GROUPS = (
+    Group("passes", "Passes", "How the program was rewritten, step by step, and why"),
+    Group("program", "Program", "What the program consists of, what it is in other languages, and what bounds a loop"),
+    Group("whatif", "What if", "Decide otherwise, and see what comes of it"),
+    Group(
+        "byhand", "By hand", "A kernel a step at a time, which cache answers, what a GPU's warps do, where elements lie"
+    ),
+    Group("measure", "Measure", "Time, rates and memory"),
+    Group("glossary", "Glossary", "Every word of the explorer"),
+)
+
+_SHEETS = "tinyexplore.explore.tracefile.pictures.sheets"
+_WHATIF = "tinyexplore.explore.whatif.picture"
+_TUNER_STYLES = ("marks.css", "tuner/tuner.css", "rules/rules.css")
+_CHART_STYLES = ("marks.css", "views/charts.css")
+
+PANELS = (
+    Panel(
+        "rewrites",
+        "passes",
+        "pass by pass, what each firing of a rule made of the graph",
+        "views/stepper:StepperView",
+        widget=Widget(
+            "stepper",
+            "The passes, and each firing as before | after with its rule.",
+            f"{_SHEETS}:passes_svg",
+            "320px",
+        ),
+    ),
+    Panel(
+        "why",
+        "passes",
+        "which rules could fire here, and what blocked the others",
+        "views/why:WhyView",
+        chunk="why",
+        styles=("views/why.css",),
+        key="y",
+    ),
+    Panel(
+        "biography",
+        "passes",
+        "all that happened to what is selected",
+        "views/biography:BiographyView",
+        chunk="why",
+        styles=("views/why.css",),
+        key="b",
+    ),
+    Panel(
+        "kernels",
+        "program",
+        "every kernel: opts, time, rates, reproducer",
+        "views/kernels:KernelsView",
+        chunk="kernels",
+        styles=("views/kernels.css",),
+        widget=Widget("kernels", "The kernels as a table.", f"{_SHEETS}:kernels_svg"),
+    ),
+    Panel(
+        "modules",
+        "program",
+        "what each part of a model took",
+        "views/modules:ModulesView",
+        chunk="modules",
+        styles=("views/modules.css",),
+        widget=Widget(
+            "modules",
+            "The trace by module: time and memory of each as a tree. A click selects what a module made, a double "
+            "click shows only that in the graph.",
+            f"{_SHEETS}:modules_svg",
+        ),
+    ),
+    Panel(
+        "rosetta",
+        "program",
+        "one kernel in several languages, side by side",
+        "rosetta/view:RosettaView",
+        chunk="rosetta",
+        styles=("rosetta/rosetta.css",),
+        roomy=True,
+        needs=("rosetta",),
+        asks=True,
+        instead=(
+            "In a notebook this panel has Python translate the kernel. For a page: ",
+            "view.kernels[KERNEL].translate() before, or view.to_html(path, rosetta=True)",
+        ),
+    ),
+    Panel(
+        "throughput",
+        "program",
+        "what bounds the inner loop of a kernel",
+        "views/throughput:ThroughputView",
+        chunk="throughput",
+        styles=("controls.css", "bounds.css", "views/throughput.css"),
+        roomy=True,
+        needs=("throughput",),
+        asks=True,
+        instead=(
+            "In a notebook this panel runs llvm-mca. A page has the results of ",
+            "view.kernels[KERNEL].throughput()",
+        ),
+    ),
+    Panel(
+        "tuner",
+        "whatif",
+        "other opts for a kernel, and what they bring",
+        "tuner/index:TunerView",
+        chunk="tuner",
+        styles=_TUNER_STYLES,
+        roomy=True,
+        needs=("branches",),
+        instead=(
+            "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can ",
+            "view.tuner, view.kernels[KERNEL].apply(opts)",
+        ),
+        widget=Widget(
+            "tuner",
+            "The loops of a kernel, the opts that are legal now, and everything that was tried.",
+            f"{_WHATIF}:branches_svg",
+            "720px",
+        ),
+    ),
+    Panel(
+        "rules",
+        "whatif",
+        "write a rule, disable one, see what comes of it",
+        "rules/index:RulesView",
+        chunk="tuner",
+        styles=_TUNER_STYLES,
+        roomy=True,
+        needs=("branches",),
+        instead=(
+            "No rule was tried on this trace, and rules are Python: a notebook fires them ",
+            "view.playground",
+        ),
+        widget=Widget(
+            "rules",
+            "The rules of the pipeline and one's own, where they would match, and what came of firing them.",
+            f"{_WHATIF}:branches_svg",
+            "640px",
+        ),
+    ),
+    Panel(
+        "fusion",
+        "whatif",
+        "cut or join kernels on the tensor graph",
+        "fusion/index:FusionView",
+        chunk="fusion",
+        styles=("tuner/tuner.css", "fusion/fusion.css"),
+        needs=("schedules",),
+        instead=(
+            "Nothing was cut or joined in this trace. A notebook can: ",
+            "view.fusion.cut, view.fusion.join",
+        ),
+        widget=Widget(
+            "fusion",
+            "The LazyBuffers in the frames of their kernels, what may be cut and joined, and what comes of it.",
+            f"{_WHATIF}:schedules_svg",
+            "760px",
+        ),
+    ),
+    Panel(
+        "debugger",
+        "byhand",
+        "a kernel step by step, with its values",
+        "views/debugger:DebuggerView",
+        chunk="byhand",
+        styles=("controls.css", "byhand.css"),
+        roomy=True,
+        needs=("recordings",),
+        asks=True,
+        instead=(
+            "Python steps kernels. A page steps what was recorded: ",
+            "view.to_html(path, iterations=2000)",
+        ),
+    ),
+    Panel(
+        "caches",
+        "byhand",
+        "which cache answers each load and store",
+        "views/caches:CachesView",
+        chunk="byhand",
+        styles=("controls.css", "byhand.css"),
+        roomy=True,
+        needs=("caches",),
+        asks=True,
+        instead=(
+            "In a notebook this panel has Python model the caches. A page has the results of ",
+            "view.kernels[KERNEL].caches()",
+        ),
+    ),
+    Panel(
+        "warps",
+        "byhand",
+        "what the work-items of a GPU touch together",
+        "views/warps:WarpsView",
+        chunk="warps",
+        styles=("bounds.css", "views/warps.css"),
+        roomy=True,
+        needs=("gpu",),
+        asks=True,
+        instead=(
+            "No kernel of this trace is a GPU's. One that is, from any machine: ",
+            'explore(f, target="sm_80")',
+        ),
+    ),
+    Panel(
+        "shape",
+        "byhand",
+        "where the elements of a tensor lie in memory",
+        "views/shape:ShapeView",
+        chunk="shape",
+        styles=("shape.css",),
+        roomy=True,
+        needs=("shape",),
+        instead=("No node of this trace shows memory otherwise than as it lies.", ""),
+        widget=Widget(
+            "shape",
+            "What the selected node shows of memory: each element with its place, movement by movement.",
+            "",
+            "520px",
+            lone="views/shape:LoneShapeView",
+        ),
+    ),
+    Panel(
+        "timing",
+        "measure",
+        "how long each kernel took, and how much that varies",
+        "views/timing:TimingView",
+        widget=Widget("timing", "The kernels' times with their spread.", f"{_SHEETS}:timing_svg"),
+    ),
+    Panel(
+        "roofline",
+        "measure",
+        "kernels under the ceilings of the machine",
+        "views/roofline:RooflineView",
+        chunk="charts",
+        styles=_CHART_STYLES,
+        widget=Widget(
+            "roofline",
+            "The kernels under the machine's ceilings: what each does with a byte, and how fast. A click selects a "
+            "kernel.",
+            "tinyexplore.explore.tracefile.pictures.rooflines:roofline_picture",
+            "400px",
+        ),
+    ),
+    Panel(
+        "timeline",
+        "measure",
+        "stages, runs and buffers over time",
+        "views/timeline:TimelineView",
+        chunk="charts",
+        styles=_CHART_STYLES,
+        widget=Widget(
+            "timeline",
+            "Stages, runs, memory and buffers over one axis of time. A click selects a stage or a kernel.",
+            "tinyexplore.explore.tracefile.pictures.timeline_picture:timeline_picture",
+            "340px",
+        ),
+    ),
+    Panel(
+        "memory",
+        "measure",
+        "buffers: how large, and how long they live",
+        "views/memory:MemoryView",
+        chunk="charts",
+        styles=_CHART_STYLES,
+        widget=Widget("memory", "The buffers and their lives.", f"{_SHEETS}:memory_svg"),
+    ),
+    Panel(
+        "glossary",
+        "glossary",
+        "every word of the explorer",
+        "views/glossary:GlossaryView",
+        chunk="glossary",
+        styles=("views/glossary.css",),
+    ),
+)
+
+PANEL_OF_WIDGET = {panel.widget.name: panel for panel in PANELS if panel.widget is not None}
+
+
+def panel_named(name: str) -> Panel:
+    """The panel of that name. KeyError names those that there are."""
+    found = next((panel for panel in PANELS if panel.name == name), None)
+    if found is None:
+        raise KeyError(f"no panel {name!r}; there are: {', '.join(panel.name for panel in PANELS)}")
+    return found
+
+
+__all__ = ["GROUPS", "PANELS", "PANEL_OF_WIDGET", "Group", "Panel", "Widget", "panel_named"]
