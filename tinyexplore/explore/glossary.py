@@ -497,6 +497,7 @@ TERMS: tuple[Term, ...] = (
     Term("column", "of", "The Python calls that it computes."),
     Term("column", "opts", "The opts of its loops, in order."),
     Term("column", "time", "The median of the samples."),
+    Term("column", "verdict", "What bounds it, and its share of this machine's limit."),
     Term("column", "GFLOP/s", "10⁹ floating-point operations per second: operations divided by the median."),
     Term("column", "GB/s", "10⁹ bytes per second: the least traffic divided by the median."),
     Term("column", "FLOP", "Floating-point operations of one run."),

@@ -58,6 +58,11 @@ export interface ThroughputOfRequest {
   branch?: number | null;
 }
 
+/** What bounds each kernel, and the program. */
+export interface VerdictsRequest {
+  ask: "verdicts";
+}
+
 /** A kernel in other languages, or for other machines: see `Explorer.rosetta`. */
 export interface TranslationsRequest {
   ask: "rosetta";
@@ -105,6 +110,7 @@ export type Question =
   | CachesRequest
   | GPURequest
   | ThroughputOfRequest
+  | VerdictsRequest
   | TranslationsRequest
   | RulesRequest
   | MatchesRequest
@@ -366,6 +372,39 @@ export interface ThroughputData {
   notes: string[];
 }
 
+/** One number of a verdict. */
+export interface Evidence {
+  name: string;
+  value: string;
+  panel: string;
+}
+
+/** Something to try, and what it gained. */
+export interface TrialRow {
+  text: string;
+  result: string;
+}
+
+/** A verdict as views show it: see `SpeedVerdict`. */
+export interface VerdictRow {
+  kernel: number | null;
+  name: string;
+  kind: string;
+  level: string;
+  share: number | null;
+  tone: string;
+  text: string;
+  evidence: Evidence[];
+  suggestions: TrialRow[];
+  missing: string[];
+}
+
+/** The verdicts on the kernels that have one, and on the program; None where no kernel has one. */
+export interface VerdictList {
+  rows: VerdictRow[];
+  whole: VerdictRow | null;
+}
+
 /** A kernel in one language, as the panel of languages draws it. */
 export interface TranslationData {
   target: string;
@@ -475,6 +514,7 @@ export interface Responses {
   "caches": CachesData;
   "gpu": GPUData;
   "throughput": ThroughputData;
+  "verdicts": VerdictList;
   "rosetta": RosettaData;
   "rules": RuleList;
   "matches": MatchList;

@@ -2,6 +2,7 @@
 
 import story from "./story.css";
 import css from "./style.css";
+import verdicts from "./verdicts.css";
 import { h } from "./dom";
 import { PANEL_ROWS } from "./panel_rows";
 import { PANELS, type Panel, type Store } from "./store";
@@ -26,7 +27,7 @@ export function makeRoot(
     "data-lm-suppress-shortcuts": "true", // the notebook's own keys stay out of here
     style: height ? `--height:${height}` : null,
   });
-  root.append(h("style", {}, css + story));
+  root.append(h("style", {}, css + story + verdicts));
   const stopTheme = followTheme(root, theme);
   const sizes = new ResizeObserver(([entry]) => {
     const { width } = entry.contentRect;

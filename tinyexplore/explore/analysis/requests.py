@@ -344,6 +344,17 @@ class ThroughputOf(Request):
         return explorer.throughput(self.kernel, branch)
 
 
+@request("verdicts", "tinyexplore.explore.analysis.verdict.judging:VerdictList")
+@dataclass(frozen=True)
+class Verdicts(Request):
+    """What bounds each kernel, and the program."""
+
+    def respond(self, source: Source) -> Any:
+        from tinyexplore.explore.analysis.verdict.judging import verdict_list
+
+        return verdict_list(source.kernels())
+
+
 @request("rosetta", "tinyexplore.explore.analysis.comparing.rosetta:RosettaData")
 @dataclass(frozen=True)
 class Translations(Request):

@@ -603,6 +603,14 @@ class Explorer(WhatIfDoor, ByHand):
         if self.repeat > 1:
             self.measure_ceilings()
 
+    def _judge(self) -> None:
+        """Pages store the verdicts on kernels that have samples."""
+        if self._kept and any(run.warm for run in self.trace.runs):
+            from tinyexplore.explore.analysis.requests import Verdicts
+            from tinyexplore.explore.analysis.verdict.judging import verdict_list
+
+            self.responses.store(Verdicts(), verdict_list(self))
+
     @property
     def memory(self) -> PartWidget:
         """The buffers and their lives as a widget of their own (`trace.buffers` has them as data)."""
@@ -674,6 +682,7 @@ class Explorer(WhatIfDoor, ByHand):
         if rosetta:
             self._translate_all()
         self._look_at_warps()
+        self._judge()
         responses = self.responses.as_data(self)
         if iterations:
             trace = self._recorded(trace, iterations)

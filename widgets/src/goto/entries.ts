@@ -4,17 +4,19 @@ import { chooseKernel } from "../choosing";
 import { meaning } from "../explaining";
 import { count, duration, languageName } from "../format";
 import { placeOf } from "../links";
-import type { Stage } from "../model";
+import type { Run, Stage } from "../model";
 import { Graphs } from "../shown";
 import { PANEL_ROWS } from "../panel_rows";
 import { PANELS, type Store } from "../store";
 import { chapters } from "../story";
 import { tokenize } from "../tokens";
+import { verdictsOf } from "../verdicts";
 import { paneOf } from "../views/code";
 import { PANEL_SAYS } from "./panel_says";
 
 /** In the order in which equally good ones are listed. */
 export const KINDS = [
+  "question",
   "panel",
   "action",
   "kernel",
@@ -76,6 +78,7 @@ const WITH_OPCODES = /^(asm|ptx|amdgcn|llvm.*)$/;
 /** Everything that there is in the trace, what belongs to the kernel in view first. */
 export function entriesOf(reach: Reach, explain: Explain): Entry[] {
   return [
+    ...questions(reach),
     ...panels(reach),
     ...actions(reach),
     ...kernels(reach),
@@ -86,6 +89,18 @@ export function entriesOf(reach: Reach, explain: Explain): Entry[] {
     ...listings(reach),
     ...story(reach),
   ];
+}
+
+/** Questions that the verdict answers: they lead to the kernel that decides, at the top of Timing. */
+function questions({ store }: Reach): Entry[] {
+  const { trace } = store.index;
+  const slowest = trace.runs.reduce<Run | null>((a, b) => (a === null || b.median_us > a.median_us ? b : a), null);
+  if (slowest === null) return [];
+  const whole = verdictsOf(store, () => undefined)?.whole ?? null;
+  const kernel = whole?.kernel ?? slowest.kernel;
+  const says = whole?.text ?? `kernel ${kernel} takes longest: ${duration(slowest.median_us)}`;
+  const names = ["Why is it slow?", "Is this fast?", "Which kernel is slowest?", "What is the bottleneck?"];
+  return names.map((name) => ({ kind: "question", name, says, go: () => store.go({ panel: "timing", kernel }) }));
 }
 
 function panels({ store }: Reach): Entry[] {

@@ -8,6 +8,7 @@ import type { KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import { hasReproducer, reproducer } from "../script";
 import type { Change, Store, View } from "../store";
+import { type VerdictRow, kindTag, knownVerdicts, verdictOn, verdictsOf } from "../verdicts";
 import { kernelName, kernelNumber } from "./pipeline";
 
 interface Column {
@@ -73,6 +74,15 @@ export class KernelsView implements View {
       number("time", "time", run, (k) =>
         run(k) < 0 ? h("span", { title: k.not_run || null }, "–") : duration(run(k)),
       ),
+      text(
+        "verdict",
+        "verdict",
+        (k) => this.verdict(k)?.kind ?? "",
+        (k) => {
+          const found = this.verdict(k);
+          return found === undefined ? "–" : kindTag(found);
+        },
+      ),
       number(
         "gflops",
         "GFLOP/s",
@@ -117,7 +127,12 @@ export class KernelsView implements View {
     ];
   }
 
+  private verdict(kernel: KernelInfo): VerdictRow | undefined {
+    return verdictOn(knownVerdicts(this.store), kernel.id);
+  }
+
   private draw(): void {
+    verdictsOf(this.store, () => this.draw());
     const { trace } = this.store.index;
     const column = this.columns.find(({ key }) => key === this.sortKey)!;
     const sorted = [...trace.kernels].sort((a, b) => compare(column.value(a), column.value(b)));

@@ -6,6 +6,7 @@ import { count, duration, figures, quartiles, samples, sumText } from "../format
 import type { KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import type { Change, Store, View } from "../store";
+import { verdictCard, verdictOn, verdictsOf } from "../verdicts";
 import { kernelName } from "./pipeline";
 
 export class TimingView implements View {
@@ -18,6 +19,14 @@ export class TimingView implements View {
   update(change: Change): void {
     if (this.element.hidden && this.store.cursor.panel !== "timing") return;
     if (change.cursor) this.draw();
+  }
+
+  /** On the kernel that was chosen, else on the program. */
+  private verdict(): HTMLElement | null {
+    const found = verdictsOf(this.store, () => this.draw());
+    const { kernel } = this.store.cursor;
+    const one = (kernel === null ? undefined : verdictOn(found, kernel)) ?? found?.whole ?? undefined;
+    return one === undefined ? null : verdictCard(this.store, one);
   }
 
   private draw(): void {
@@ -75,7 +84,7 @@ export class TimingView implements View {
         ? `${duration(total)}${whiskers}.`
         : `${duration(total)} in ${count(timed.length, "kernel")}: ${sumText(timed.map(({ run }) => run))}${whiskers}.`;
     const untimed = timed.length < index.trace.kernels.length ? ` ${untimedReasons(index.trace.kernels)}` : "";
-    replaceChildren(this.element, h("p", { class: "note" }, sum + untimed), ...rows);
+    replaceChildren(this.element, this.verdict(), h("p", { class: "note" }, sum + untimed), ...rows);
     this.store.runHere?.(this.element, this.store);
   }
 }

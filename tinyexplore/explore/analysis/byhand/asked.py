@@ -47,6 +47,10 @@ class ByHand:
         """What was captured."""
         raise NotImplementedError
 
+    def measure_ceilings(self) -> Any:
+        """Puts this machine's ceilings into the trace, if they are not there."""
+        raise NotImplementedError
+
     def _know_kernels(self) -> None:
         """Sees to it that `_kept` has what the capture told."""
         raise NotImplementedError

@@ -10,8 +10,8 @@ from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict
 from tinyexplore.explore.tracefile.figures import figures_text
 
 if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.byhand.asked import ByHand
     from tinyexplore.explore.analysis.byhand.gpu import GPUView, WarpAccess
-    from tinyexplore.explore.notebook.session import Explorer
     from tinyexplore.explore.tracefile.model import KernelInfo
 
 USED = 0.5  # of the bytes that memory moves: with less, an access is not coalesced
@@ -22,7 +22,7 @@ SMALL_BYTES = 1 << 18
 HELD = 0.25  # of a multiprocessor's warps: fewer do not hide the latency of memory
 
 
-def gpu_verdict(view: Explorer, number: int) -> SpeedVerdict:
+def gpu_verdict(view: ByHand, number: int) -> SpeedVerdict:
     """The verdict of the model alone, which says so. It has no share: nothing was measured."""
     return model_verdict(view.trace.kernels[number], view.gpu(number))
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.explore.analysis.byhand.asked import NotKeptError
 from tinyexplore.explore.analysis.verdict.facts import facts_of
 from tinyexplore.explore.analysis.verdict.gpu import gpu_verdict
 from tinyexplore.explore.analysis.verdict.rules import judge
-from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict, program_verdict, verdict_of
+from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict, program_verdict, verdict_of
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.analysis.byhand.asked import ByHand
 
 NEEDS_NO_MODEL = ("launch overhead", "redundant work", "strided access", "compute", "bandwidth", "re-reads")
 
 
-def kernel_verdict(view: Explorer, number: int) -> SpeedVerdict:
+def kernel_verdict(view: ByHand, number: int) -> SpeedVerdict:
     """The verdict on one kernel. ValueError: it has no samples, or cannot be compiled here."""
     known = view.verdicts
     if number not in known:
@@ -28,7 +28,7 @@ def kernel_verdict(view: Explorer, number: int) -> SpeedVerdict:
     return known[number]
 
 
-def _judged(view: Explorer, number: int) -> SpeedVerdict:
+def _judged(view: ByHand, number: int) -> SpeedVerdict:
     """llvm-mca takes 15 to 70 ms; most kernels need no such model."""
     facts = facts_of(view, number, model=False)
     _, likely, rule = judge(facts)
@@ -38,7 +38,7 @@ def _judged(view: Explorer, number: int) -> SpeedVerdict:
     return verdict_of(facts)
 
 
-def all_verdicts(view: Explorer) -> list[SpeedVerdict]:
+def all_verdicts(view: ByHand) -> list[SpeedVerdict]:
     """Those of all kernels that have one, in the kernels' order."""
     found = []
     for kernel in view.trace.kernels:
@@ -53,11 +53,65 @@ def all_verdicts(view: Explorer) -> list[SpeedVerdict]:
     return found
 
 
-def whole_verdict(view: Explorer) -> SpeedVerdict:
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """Something to try, and what it gained."""
+
+    text: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRow:
+    """A verdict as views show it: see `SpeedVerdict`."""
+
+    kernel: int | None
+    name: str
+    kind: str
+    level: str
+    share: float | None
+    tone: str
+    text: str
+    evidence: tuple[Evidence, ...]
+    suggestions: tuple[TrialRow, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictList:
+    """The verdicts on the kernels that have one, and on the program; None where no kernel has one."""
+
+    rows: tuple[VerdictRow, ...]
+    whole: VerdictRow | None
+
+
+def verdict_list(view: ByHand) -> VerdictList:
+    """What views show."""
+    rows = tuple(_row(one) for one in all_verdicts(view))
+    return VerdictList(rows, _row(whole_verdict(view)) if rows else None)
+
+
+def _row(one: SpeedVerdict) -> VerdictRow:
+    trials = tuple(TrialRow(trial.text, trial.result) for trial in one.suggestions)
+    return VerdictRow(
+        kernel=one.kernel,
+        name=one.name,
+        kind=one.kind,
+        level=one.level,
+        share=one.share_of_limit,
+        tone=one.tone,
+        text=one.text,
+        evidence=one.evidence,
+        suggestions=trials,
+        missing=one.missing,
+    )
+
+
+def whole_verdict(view: ByHand) -> SpeedVerdict:
     """The verdict on the program: that of the kernel which takes longest."""
     parts = all_verdicts(view)
     unknown = len(view.trace.kernels) - len(parts)
     return program_verdict(view.trace.title, parts, [1] * len(parts), unknown)
 
 
-__all__ = ["all_verdicts", "kernel_verdict", "whole_verdict"]
+__all__ = ["VerdictList", "VerdictRow", "all_verdicts", "kernel_verdict", "verdict_list", "whole_verdict"]

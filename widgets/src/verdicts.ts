@@ -1,0 +1,103 @@
+// The verdicts on the kernels of a trace: requested once, when a view first shows them; a page stores them.
+
+import { h } from "./dom";
+import type { VerdictList, VerdictRow } from "./requests";
+import type { Store } from "./store";
+
+export type { VerdictRow } from "./requests";
+
+const QUESTION = { ask: "verdicts" } as const;
+const requested = new WeakMap<object, VerdictList | null>(); // by trace; null: not known, or not yet
+const waiting = new WeakMap<object, Set<() => void>>();
+
+/** Those that are known; without Python and without stored ones there are none. */
+export function knownVerdicts({ index, responses }: Store): VerdictList | null {
+  return responses.get(QUESTION) ?? requested.get(index.trace) ?? null;
+}
+
+/** The same, which are requested where they are not known; `redraw` is called once they are there. */
+export function verdictsOf(store: Store, redraw: () => void): VerdictList | null {
+  const { trace } = store.index;
+  const known = knownVerdicts(store);
+  if (known !== null || store.ask === null || !trace.runs.some(({ warm }) => warm)) return known;
+  if (waiting.has(trace)) {
+    waiting.get(trace)!.add(redraw);
+    return null;
+  }
+  if (requested.has(trace)) return null;
+  const redraws = new Set([redraw]);
+  waiting.set(trace, redraws);
+  requested.set(trace, null);
+  store
+    .ask(QUESTION)
+    .then((found) => {
+      requested.set(trace, found);
+      for (const one of redraws) one();
+    })
+    .catch(() => undefined) // there is no verdict then: the times stand alone
+    .finally(() => waiting.delete(trace));
+  return null;
+}
+
+/** The verdict on one kernel. */
+export function verdictOn(found: VerdictList | null, kernel: number): VerdictRow | undefined {
+  return found?.rows.find((one) => one.kernel === kernel);
+}
+
+/** The kind as a coloured word; the sentence when one points at it. */
+export function kindTag(verdict: VerdictRow): HTMLElement {
+  const level = verdict.level === "" ? "" : `${verdict.level} `;
+  const share = verdict.share === null || verdict.tone === "none" ? "" : ` ${Math.round(100 * verdict.share)} %`;
+  const word = `${level}${verdict.kind}${share}`;
+  return h("span", { class: `verdict-kind tone-${verdict.tone}`, title: verdict.text }, word);
+}
+
+/** The sentence, its numbers, each a button that leads to its evidence, and what to try. */
+export function verdictCard(store: Store, verdict: VerdictRow): HTMLElement {
+  const end = verdict.text.indexOf(". ");
+  const head = end < 0 ? verdict.text : verdict.text.slice(0, end + 1);
+  const kernel = verdict.kernel ?? undefined;
+  const numbers = verdict.evidence.map(({ name, value, panel }) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "evidence",
+        title: `Show where this comes from: ${panel}`,
+        onclick: () => store.go({ ...(kernel === undefined ? {} : { kernel }), ...placeOf(panel) }),
+      },
+      `${name} `,
+      h("b", {}, value),
+    ),
+  );
+  const tries = verdict.suggestions.map(({ text, result }) =>
+    h("p", { class: "try" }, h("b", {}, "Try "), text, result === "" ? null : h("b", { class: "gain" }, ` ${result}`)),
+  );
+  const missing =
+    verdict.missing.length === 0 ? null : h("p", { class: "faint" }, `Not known: ${verdict.missing.join("; ")}.`);
+  return h(
+    "section",
+    { class: `verdict-card tone-${verdict.tone}`, "aria-label": "Verdict", "data-kind": verdict.kind },
+    h("p", { class: "sentence" }, h("strong", {}, head), end < 0 ? "" : verdict.text.slice(end + 1)),
+    h("div", { class: "numbers" }, ...numbers),
+    ...tries,
+    missing,
+  );
+}
+
+/** Where the explorer shows an evidence: a panel, or the listing of the assembly. */
+function placeOf(panel: string): Partial<Store["cursor"]> {
+  switch (panel) {
+    case "code":
+      return { place: "code" };
+    case "gpu":
+      return { panel: "warps" };
+    case "roofline":
+    case "caches":
+    case "throughput":
+    case "kernels":
+      return { panel };
+    default:
+      return { panel: "timing" };
+  }
+}
