@@ -13,6 +13,7 @@ from bench.verdicts import least_disturbed, programs
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.byhand import throughput as throughput_module
 from tinyexplore.explore.analysis.machine.table import Ceilings
+from tinyexplore.explore.analysis.requests import Source, respond
 from tinyexplore.explore.analysis.verdict.access import AccessPattern, CacheShape, runs_of
 from tinyexplore.explore.analysis.verdict.facts import Facts, facts_of
 from tinyexplore.explore.analysis.verdict.rules import KINDS, RULES, judge
@@ -231,3 +232,14 @@ def test_a_gpu_gets_a_verdict_of_the_model_which_says_so() -> None:
     assert {"occupancy", "arithmetic intensity"} <= {one.name for one in found.evidence}
     product = explore(lambda: zeros @ zeros, target="sm_80").verdict()
     assert product.kind == "compute" and product.tone == "none"
+
+
+def test_views_and_pages_get_a_row_for_each_kernel_and_one_for_the_program() -> None:
+    a, b = (Tensor.rand(96, 96).realize() for _ in range(2))
+    view = explore(lambda: ((a @ b).contiguous(), a.exp()), repeat=5)
+    answer = respond(Source(lambda: view.trace, lambda: view), {"ask": "verdicts"})
+    assert [row["kernel"] for row in answer["rows"]] == [kernel.id for kernel in view.trace.kernels]
+    assert answer["whole"]["kind"] in KINDS and answer["whole"]["kernel"] in range(len(view.trace.kernels))
+    assert all(row["evidence"] and row["tone"] in ("fast", "middle", "slow", "none") for row in answer["rows"])
+    cold = explore(lambda: a + b, repeat=1)
+    assert respond(Source(lambda: cold.trace, lambda: cold), {"ask": "verdicts"}) == {"rows": [], "whole": None}

@@ -306,6 +306,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "of": "The Python calls that it computes.",
       "opts": "The opts of its loops, in order.",
       "time": "The median of the samples.",
+      "verdict": "What bounds it, and its share of this machine's limit.",
       "GFLOP/s": "10⁹ floating-point operations per second: operations divided by the median.",
       "GB/s": "10⁹ bytes per second: the least traffic divided by the median.",
       "FLOP": "Floating-point operations of one run.",

@@ -390,6 +390,7 @@ export interface VerdictRow {
   kernel: number | null;
   name: string;
   kind: string;
+  likely: string;
   level: string;
   share: number | null;
   tone: string;

@@ -48,7 +48,8 @@ export function verdictOn(found: VerdictList | null, kernel: number): VerdictRow
 export function kindTag(verdict: VerdictRow): HTMLElement {
   const level = verdict.level === "" ? "" : `${verdict.level} `;
   const share = verdict.share === null || verdict.tone === "none" ? "" : ` ${Math.round(100 * verdict.share)} %`;
-  const word = `${level}${verdict.kind}${share}`;
+  const guess = verdict.likely === verdict.kind ? "" : ` (${verdict.likely})`;
+  const word = `${level}${verdict.kind}${guess}${share}`;
   return h("span", { class: `verdict-kind tone-${verdict.tone}`, title: verdict.text }, word);
 }
 

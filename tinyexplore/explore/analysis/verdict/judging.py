@@ -68,6 +68,7 @@ class VerdictRow:
     kernel: int | None
     name: str
     kind: str
+    likely: str
     level: str
     share: float | None
     tone: str
@@ -97,6 +98,7 @@ def _row(one: SpeedVerdict) -> VerdictRow:
         kernel=one.kernel,
         name=one.name,
         kind=one.kind,
+        likely=one.likely,
         level=one.level,
         share=one.share_of_limit,
         tone=one.tone,

@@ -115,7 +115,7 @@ def verdict_of(facts: Facts, suggestions: Sequence[Suggestion] = ()) -> SpeedVer
     text = _sentence(facts, kind, likely, rule)
     return SpeedVerdict(
         kind=kind,
-        level=facts.level if likely == "bandwidth" else "",
+        level=facts.level if kind == "bandwidth" else "",
         share_of_limit=share,
         text=text,
         evidence=tuple(_evidence(facts)),
