@@ -58,7 +58,18 @@ def test_a_widget_answers_over_its_channel(view: Explorer, monkeypatch: pytest.M
 def test_every_request_is_one_row_of_the_table(view: Explorer):
     """A request of each kind is read from its JSON as the same request; its TypeScript type is generated."""
     text = (Path(__file__).resolve().parents[2] / "widgets" / "src" / "requests.ts").read_text(encoding="utf-8")
-    given = {"node": 1, "a": 1, "b": 2, "rule": "mul_one", "stage": 1, "step": 0, "branch": 0, "text": ""}
+    given = {
+        "node": 1,
+        "a": 1,
+        "b": 2,
+        "rule": "mul_one",
+        "stage": 1,
+        "step": 0,
+        "branch": 0,
+        "text": "",
+        "kernel": 0,
+        "command": {"kind": "AsCaptured"},
+    }
     for name, cls in REQUESTS.items():
         needed = {one.name: given[one.name] for one in fields(cls) if one.default is MISSING}
         assert from_data({"ask": name, **needed}) == cls(**needed)

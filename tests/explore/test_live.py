@@ -110,7 +110,7 @@ def test_a_worker_answers_what_a_notebook_does(view: Explorer, served: Any) -> N
 
 def test_opts_are_those_of_the_captured_machine_and_uops_are_counted_not_timed(view: Explorer, served: Any) -> None:
     serving, told = served
-    serving.tell(json.dumps({"do": "begin", "kernel": 0}))
+    assert asked(serving, ask="begin", kernel=0)["status"] == "done"
     branches = serving.explorer.kernels[0].branches
     native = view.kernels[0].branch
     captured = next(branch for branch in branches if "as captured" in branch.labels)
@@ -124,7 +124,7 @@ def test_opts_are_those_of_the_captured_machine_and_uops_are_counted_not_timed(v
 
 def test_a_worker_started_anew_goes_on_from_the_branches_told(view: Explorer, served: Any) -> None:
     serving, told = served
-    serving.tell(json.dumps({"do": "begin", "kernel": 0}))
+    assert asked(serving, ask="begin", kernel=0)["status"] == "done"
     packed = next(data for kind, data in reversed(told) if kind == "branches")
     recorded = gzip.decompress(base64.b64decode(packed)).decode()
     anew = Serving(lambda kind, data: None)

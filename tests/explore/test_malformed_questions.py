@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
 
-from tinyexplore import Tensor
+from tinyexplore import Tensor, Trace
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.live.serving import Serving
 from tinyexplore.explore.notebook.requests import REQUESTS, Answers, answer
@@ -71,18 +73,57 @@ def test_a_live_page_answers_whatever_it_is_sent(shown: Explorer) -> None:
         assert isinstance(json.loads(serving.answer(text)), dict), text
 
 
-def test_a_malformed_message_is_a_complaint(shown: Explorer) -> None:
-    told: list[dict[str, Any]] = []
-    serving = Serving(lambda kind, text: told.append(json.loads(text)) if kind == "working" else None)
+def test_a_malformed_command_is_an_error(shown: Explorer) -> None:
+    serving = Serving(lambda kind, text: None)
     serving.serve(shown)
     random = Random(4)
-    for do in ("command", "begin", "go", "cancel", "x", None, [], {}):
-        for _ in range(15):
-            message: dict[str, Any] = {"do": do}
-            for field in ("branch", "kernel"):
-                message[field] = random.choice([value for value in VALUES if value not in (0,)])
-            message["command"] = random.choice((*VALUES, {"kind": "SetOpts", "kernel": random.choice(VALUES)}))
-            if do == "begin" and message["kernel"] in (True, False):
-                continue  # these are numbers of kernels
-            serving.tell(json.dumps(message))
-            assert told[-1]["complaint"] or do == "cancel", message
+    before = shown.branches()
+    for ask in ("command", "begin", "go"):
+        for _ in range(30):
+            question: dict[str, Any] = {"ask": ask}
+            for field in ("branch", "kernel", "command"):
+                if random.random() < 0.7:
+                    question[field] = random.choice([value for value in VALUES if value not in (0, None)])
+            if random.random() < 0.5:
+                question["command"] = {"kind": "SetOpts", "kernel": random.choice(VALUES)}
+            assert "error" in json.loads(serving.answer(json.dumps(question))), question
+    assert shown.branches() == before
+
+
+def test_commands_are_requests_of_a_script_too(shown: Explorer) -> None:
+    answers = Answers(lambda: shown.trace, shown)
+    begun = answers({"ask": "begin", "kernel": 0})
+    assert begun == {"branch": shown.kernels[0].branch.id, "status": "done", "reason": ""}
+    command = {"kind": "SetOpts", "kernel": 0, "opts": "UPCAST(0, 4)"}
+    made = answers({"ask": "command", "command": command, "branch": begun["branch"]})
+    branch = shown.branches()[made["branch"]]
+    assert branch.kernels[0].opts == ("UPCAST(0, 4)",) and branch.parent == begun["branch"]
+    assert answers({"ask": "go", "branch": begun["branch"]})["branch"] == shown.kernels[0].branch.id == begun["branch"]
+    assert answers({"ask": "cancel"}) == {"branch": None, "status": "", "reason": ""}
+    failed = answers({"ask": "command", "command": {**command, "opts": "UPCAST(9, 4)"}})
+    assert failed["status"] == "failed" and failed["reason"]
+
+
+def test_a_page_without_a_trace_runs_programs_and_answers_nothing_else(tmp_path: Path) -> None:
+    played = tmp_path / "played.json.gz"
+    serving = Serving(lambda kind, text: None, str(played))
+
+    def ask(**question: Any) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(serving.answer(json.dumps(question)))
+        return found
+
+    for question in ({"ask": "why", "node": 1}, {"ask": "begin", "kernel": 0}, {"ask": "gpu"}):
+        assert list(ask(**question)) == ["error"]
+    assert ask(ask="play", text="print(1)\n2 +") == {
+        "output": "",
+        "trace": False,
+        "failed": {"text": ANY, "line": 2},
+    }
+    assert not played.exists()
+    told = ask(ask="play", text="print(5)\n(Tensor([1.0, 2.0]) + 1).realize()")
+    assert told["trace"] and told["failed"] is None and told["output"].startswith("5\n")
+    assert len(Trace.load(played).kernels) == 1 and "error" not in ask(ask="rules")
+
+
+def test_a_notebook_runs_no_program_that_a_request_brings(shown: Explorer) -> None:
+    assert "error" in Answers(lambda: shown.trace, shown)({"ask": "play", "text": "1"})

@@ -112,7 +112,7 @@ def test_the_tuner_compiles_in_the_page_and_counts_uops(page: Any, view: Explore
     page.click(".tuner button:text-is('No opts')")
     page.wait_for_selector(".tuner-row[aria-selected=true]:has-text('no opts')")
     command = {"kind": "ApplyOpt", "kernel": 0, "opt": "UPCAST(0, 4)"}
-    page.evaluate("(command) => tinyexploreEngine.send({do: 'command', command, branch: 1})", command)
+    page.evaluate("(command) => tinyexploreEngine.send({ask: 'command', command, branch: 1})", command)
     page.wait_for_selector(".tuner-row[aria-selected=true]:has-text('UPCAST(0, 4)')")
     page.wait_for_selector(".tuner-status:has-text('interpreting one run took')")
 
@@ -130,7 +130,7 @@ def test_an_edge_is_cut_in_the_page_and_its_results_compared(page: Any, view: Ex
     (schedule,) = view.whatif.schedules
     edge = next(edge for edge in view.fusion.edges() if not edge.against_cut)
     command = {"kind": "Cut", "schedule": schedule, "src": edge.src, "dst": edge.dst}
-    page.evaluate("(command) => tinyexploreEngine.send({do: 'command', command, branch: null})", command)
+    page.evaluate("(command) => tinyexploreEngine.send({ask: 'command', command, branch: null})", command)
     page.wait_for_selector(".fusion .tuner-row >> nth=1")
     assert "the results are the same" in page.inner_text(".fusion")
 

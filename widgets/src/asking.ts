@@ -55,8 +55,8 @@ interface Reply {
 
 const PATIENCE_MS = 20_000; // a kernel may be busy with a cell
 
-/** Asks Python over a widget's channel. */
-export function askOver(channel: Channel, patience = PATIENCE_MS): Ask {
+/** Asks Python over a widget's channel. `patience`: milliseconds; null: a response may take any time, as of a command. */
+export function askOver(channel: Channel, patience: number | null = PATIENCE_MS): Ask {
   const own = Math.random().toString(36).slice(2); // other pages may show the same widget
   let count = 0;
   return <Q extends Question>(question: Q) =>
@@ -73,10 +73,9 @@ export function askOver(channel: Channel, patience = PATIENCE_MS): Ask {
         if (of !== id || answer === undefined) return;
         finish(() => (answer.error === undefined ? resolve(answer as Response<Q>) : reject(new Error(answer.error))));
       };
-      const timer = setTimeout(
-        () => finish(() => reject(new Error("Python does not answer: is its kernel running, and free?"))),
-        patience,
-      );
+      const giveUp = (): void =>
+        finish(() => reject(new Error("Python does not answer: is its kernel running, and free?")));
+      const timer = patience === null ? undefined : setTimeout(giveUp, patience);
       channel.on("msg:custom", hear);
       channel.send({ id, question });
     });

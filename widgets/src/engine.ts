@@ -5,7 +5,7 @@ import type { Ask } from "./asking";
 import { fromBase64, readJson } from "./payload";
 import type { TraceIndex } from "./provenance";
 import { validRows } from "./valid";
-import { type Message, type Recorded, type Working, whatIfOf } from "./whatif";
+import { type Recorded, type Sent, type Working, whatIfOf } from "./whatif";
 
 /** What Python tells without being asked. */
 export interface Told {
@@ -15,7 +15,7 @@ export interface Told {
 
 export interface Engine {
   ask: Ask;
-  send(message: Message): void;
+  send(request: Sent): void;
   /** From now on `told` hears what Python tells. */
   hear(told: Told): void;
   /** What it is and how far, for the header. */
@@ -45,5 +45,5 @@ export function connectEngine(index: TraceIndex, engine: Engine): void {
     working: (told) => hearWorking(index, told),
   });
   whatIfOf(index).inPage = true;
-  whatIfOf(index).connect((message) => engine.send(message));
+  whatIfOf(index).connect((request) => engine.send(request));
 }

@@ -95,10 +95,41 @@ export interface BranchTraceRequest {
   kernel?: number | null;
 }
 
+/** Carries out a command: its "kind" and its arguments. `branch`: where it begins; None: where the reader is. */
+export interface DoRequest {
+  ask: "command";
+  command: Record<string, number | string>;
+  branch?: number | null;
+}
+
+/** Compiles and times a kernel as captured, without opts, and by the heuristics. */
+export interface BeginRequest {
+  ask: "begin";
+  kernel: number;
+}
+
+/** Makes a branch the one at which the reader of its kernel, or of its schedule, is. */
+export interface GoRequest {
+  ask: "go";
+  branch: number;
+}
+
+/** Ends the command that is being carried out, if it takes long. */
+export interface CancelRequest {
+  ask: "cancel";
+}
+
 /** Runs a text that writes rules. Only a page that carries the engine may: the code reaches nothing but the page. */
 export interface WriteRulesRequest {
   ask: "write";
   text: string;
+}
+
+/** Runs a program inside a capture, in a page that carries the engine. `machine`: one of those offered; "" is the reference interpreter's own. */
+export interface PlayRequest {
+  ask: "play";
+  text: string;
+  machine?: string;
 }
 
 /** A request, as JSON. */
@@ -116,7 +147,12 @@ export type Question =
   | MatchesRequest
   | CheckRequest
   | BranchTraceRequest
-  | WriteRulesRequest;
+  | DoRequest
+  | BeginRequest
+  | GoRequest
+  | CancelRequest
+  | WriteRulesRequest
+  | PlayRequest;
 
 /** A firing that was recorded: at step `step` (its number, from 1 on) `rule` made `after` of `before`. */
 export interface Fired {
@@ -491,9 +527,29 @@ export interface PackedTrace {
   trace: string;
 }
 
+/** What a command led to. */
+export interface CommandResult {
+  branch: number | null;
+  status: string;
+  reason: string;
+}
+
 /** The names of the rules that a text wrote. */
 export interface RuleNames {
   rules: string[];
+}
+
+/** What went wrong in a program. */
+export interface Failure {
+  text: string;
+  line: number | null;
+}
+
+/** What a program led to. */
+export interface PlayResult {
+  output: string;
+  trace: boolean;
+  failed: Failure | null;
 }
 
 /** What stands for a field of a request that is left out, unless that is null. */
@@ -504,6 +560,7 @@ export const DEFAULTS: { readonly [ask: string]: Readonly<Record<string, unknown
   "gpu": {"kernel": 0},
   "throughput": {"kernel": 0},
   "rosetta": {"kernel": 0},
+  "play": {"machine": ""},
 };
 
 /** The response to each request; `unknown`: plain data, whose type its view has. */
@@ -521,5 +578,10 @@ export interface Responses {
   "matches": MatchList;
   "check": CheckResult;
   "branch": PackedTrace;
+  "command": CommandResult;
+  "begin": CommandResult;
+  "go": CommandResult;
+  "cancel": CommandResult;
   "write": RuleNames;
+  "play": PlayResult;
 }

@@ -108,7 +108,9 @@ export class Session {
   private connect(store: Store): void {
     const { model } = this;
     const answered = model.get("is_live") === true && model.send !== undefined;
-    whatIfOf(store.index).connect(answered ? (message) => model.send!(message) : null);
+    const ask = answered ? askOver(model as unknown as Channel, null) : null;
+    const refuse = (error: Error): void => hearWorking(store.index, { complaint: error.message });
+    whatIfOf(store.index).connect(ask && ((request) => void ask(request).catch(refuse)));
   }
 
   private hear(store: Store): void {

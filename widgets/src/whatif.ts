@@ -3,16 +3,13 @@
 
 import type { Branch, KernelVariant, OptLaw, ScheduleVariant } from "./model";
 import type { TraceIndex } from "./provenance";
+import type { BeginRequest, CancelRequest, DoRequest, GoRequest } from "./requests";
 
 /** A command of tinyexplore.explore.whatif: its kind, and its arguments by name. */
 export type Command = { kind: string } & Record<string, string | number>;
 
 /** What is said to Python. */
-export type Message =
-  | { do: "command"; command: Command; branch: number | null }
-  | { do: "begin"; kernel: number }
-  | { do: "go"; branch: number }
-  | { do: "cancel" };
+export type Sent = DoRequest | BeginRequest | GoRequest | CancelRequest;
 
 /** What Python is at: in words, and how far it is. */
 export interface Working {
@@ -35,7 +32,7 @@ export class WhatIf {
   branches: readonly Branch[];
   laws: readonly OptLaw[];
   /** Null in a page, and where no kernel is: then only what was recorded can be walked. */
-  send: ((message: Message) => void) | null = null;
+  send: ((request: Sent) => void) | null = null;
   /** Whether what answers is in the page: it counts UOps, and has no times of the machine that was captured. */
   inPage = false;
   working: Working | null = null;
@@ -148,7 +145,7 @@ export class WhatIf {
     }
     if (this.places.get(branch.kernel) === branch.id) return;
     this.places.set(branch.kernel, branch.id);
-    this.send?.({ do: "go", branch: branch.id });
+    this.send?.({ ask: "go", branch: branch.id });
     this.tell();
   }
 
@@ -156,7 +153,7 @@ export class WhatIf {
     if (branch.status === "failed" || this.schedulePlaces.get(schedule) === branch.id) return;
     this.schedulePlaces.set(schedule, branch.id);
     this.complaint = "";
-    this.send?.({ do: "go", branch: branch.id });
+    this.send?.({ ask: "go", branch: branch.id });
     this.tell();
   }
 
@@ -180,7 +177,7 @@ export class WhatIf {
           : null;
     this.working = { text, done: 0, of: 0, cancel: false };
     this.complaint = "";
-    this.send({ do: "command", command, branch: from === undefined ? (at?.id ?? null) : from });
+    this.send({ ask: "command", command, branch: from === undefined ? (at?.id ?? null) : from });
     this.tell();
   }
 
@@ -188,12 +185,12 @@ export class WhatIf {
   begin(kernel: number, text: string): void {
     if (this.send === null) return;
     this.working = { text, done: 0, of: 0, cancel: false };
-    this.send({ do: "begin", kernel });
+    this.send({ ask: "begin", kernel });
     this.tell();
   }
 
   cancel(): void {
-    this.send?.({ do: "cancel" });
+    this.send?.({ ask: "cancel" });
   }
 
   // *** hearing ***

@@ -38,18 +38,22 @@ class RequestError(ValueError):
 
 @dataclass
 class Source:
-    """What requests are answered from.
-
-    trace: returns the trace that the view shows. explorer: returns the Explorer whose kernels can run again, or None.
-    may_run_code: whether a request may run Python code that it brings, as in a page that carries the engine.
-    debuggers: those that were stepped, by kernel. compared: models of caches, by kernel and opts.
-    """
+    """What requests are answered from."""
 
     trace: Callable[[], Trace]
+    """Returns the trace that the view shows."""
     explorer: Callable[[], ByHand | None] = lambda: None
+    """Returns the Explorer whose kernels can run again, or None."""
     may_run_code: bool = False
+    """Whether a request may run Python code that it brings, as in a page that carries the engine."""
+    commands: Any = None
+    """Carries out commands (`whatif.requests.Commands`); None: the Explorer's what-if."""
+    opened: Callable[[Any], None] | None = None
+    """Takes the Explorer of a program that a request ran; None where no program may run."""
     debuggers: dict[int, Debugger] = field(default_factory=dict)
+    """Debuggers that were stepped, by kernel."""
     compared: dict[Caches, CachesData] = field(default_factory=dict)
+    """Comparisons of caches, by request."""
 
     def kernels(self) -> ByHand:
         """The Explorer; RequestError where it is gone."""

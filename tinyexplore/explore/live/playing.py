@@ -101,6 +101,47 @@ class WriteRules(Request):
         return RuleNames(write_rules(self.text))
 
 
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong in a program."""
+
+    text: str
+    """The traceback, from the program's first line on."""
+    line: int | None
+    """The line of the program, from 1."""
+
+
+@dataclass(frozen=True)
+class PlayResult:
+    """What a program led to."""
+
+    output: str
+    """What it printed, and its last value."""
+    trace: bool
+    """Whether it computed anything: its trace is what the page shows from now on."""
+    failed: Failure | None
+    """What went wrong."""
+
+
+@request("play", "tinyexplore.explore.live.playing:PlayResult")
+@dataclass(frozen=True)
+class Play(Request):
+    """Runs a program inside a capture, in a page that carries the engine. `machine`: one of those offered; "" is the
+    reference interpreter's own."""
+
+    text: str
+    machine: str = ""
+
+    def respond(self, source: Source) -> PlayResult:
+        if source.opened is None:
+            raise RequestError("a notebook runs programs in its cells: see explore")
+        played = play(self.text, self.machine)
+        has_trace = played.explorer is not None and bool(played.explorer.trace.nodes)
+        if has_trace:
+            source.opened(played.explorer)
+        return PlayResult(played.output, has_trace, Failure(played.error, played.line) if played.error else None)
+
+
 def write_rules(text: str) -> tuple[str, ...]:
     """Runs a text that writes rules; their names. ValueError where it writes none, or raises: what, at which line."""
     file = f"rule_{crc32(text.encode()):08x}.py"

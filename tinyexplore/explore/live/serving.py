@@ -18,9 +18,9 @@ from tinyexplore.explore.exports.live_pages.carried import Carried
 from tinyexplore.explore.live.again import KernelsAgain
 from tinyexplore.explore.live.editing import tried_here
 from tinyexplore.explore.live.interpreted import interpret
-from tinyexplore.explore.live.playing import offer, play
+from tinyexplore.explore.live.playing import offer
 from tinyexplore.explore.live.timing import MOST_WORK, interpreted
-from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.notebook.requests import RequestError, Source, respond
 from tinyexplore.explore.notebook.session import Explorer
 from tinyexplore.explore.tracefile.codec import rows_from_data, trace_from_bytes, trace_to_bytes
 from tinyexplore.explore.tracefile.model import Branch, OptLaw, Trace
@@ -38,10 +38,6 @@ class Page:
 
     def __init__(self, post: Post) -> None:
         self._post = post
-        self.hear: Any = None
-
-    def on_msg(self, callback: Any) -> None:
-        self.hear = callback
 
     @property
     def branches(self) -> bytes:
@@ -61,13 +57,14 @@ class Page:
 
 
 class Serving:
-    """One page's capture. `post` is called with all that the page is to know and did not ask for."""
+    """One page's capture. `post` is called with all that the page is to know and did not ask for. `played`: the file
+    to which the trace of a program that a request ran is written."""
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: Post, played: str = "") -> None:
         self._post = post
-        self._page = Page(post)
+        self._played = played
         self.explorer: Explorer | None = None
-        self._answers: Answers | None = None
+        self._source = Source(_no_trace, may_run_code=True, opened=self._open_program)
 
     def open(self, trace: bytes, carried: str, recorded: str = "") -> str:
         """Takes the page's trace, with what it carries beside and the branches (JSON) that were made since."""
@@ -81,50 +78,36 @@ class Serving:
         return self.open(Path(path).read_bytes(), carried, recorded)
 
     def nothing(self, carried: str) -> str:
-        """Waits for a program (`play`), for the machines that the page carries."""
+        """Waits for a program (request "play"), for the machines that the page carries."""
         offer(Carried.from_json(carried).targets)
         return json.dumps({"python": platform.python_version(), "live": True})
 
-    def play(self, program: str, path: str) -> str:
-        """Runs a program (JSON: its `text`, and the `machine`), writes the trace of what it computed to `path`, and
-        answers for that from now on."""
-        asked = json.loads(program)
-        played = play(asked["text"], asked.get("machine", ""))
-        told: dict[str, Any] = {"output": played.output, "trace": False}
-        if played.error:
-            told["failed"] = {"text": played.error, "line": played.line}
-        if played.explorer is not None and played.explorer.trace.nodes:
-            played.explorer.whatif.interpret(interpreted, tried_here, MOST_WORK)
-            self.serve(played.explorer)
-            Path(path).write_bytes(trace_to_bytes(played.explorer.trace))
-            told["trace"] = True
-        return json.dumps(told)
+    def _open_program(self, explorer: Explorer) -> None:
+        explorer.whatif.interpret(interpreted, tried_here, MOST_WORK)
+        self.serve(explorer)
+        Path(self._played).write_bytes(trace_to_bytes(explorer.trace))
 
     def serve(self, explorer: Explorer) -> str:
         """Answers for `explorer` from now on; what a page must know of that, as JSON."""
         self.explorer = explorer
         trace = explorer.trace
-        self._answers = Answers(lambda: explorer.trace, explorer, may_run_code=True)
-        self._page = Page(self._post)
-        Channel(explorer.whatif, self._page, trace.laws)
+        channel = Channel(explorer.whatif, Page(self._post), trace.laws)
+        self._source = Source(lambda: explorer.trace, lambda: explorer, True, channel, self._open_program)
         told = {"python": platform.python_version(), "live": explorer.whatif.is_live}
         return json.dumps(told)
 
     def answer(self, question: str) -> str:
-        """The answer to a question; what goes wrong is one, too."""
-        if self._answers is None:
-            return json.dumps({"error": "nothing is open here yet"})
+        """The response to a request, both as JSON; an error is a response, too."""
         try:
-            return json.dumps(self._answers(json.loads(question)))
+            return json.dumps(respond(self._source, json.loads(question)))
         except ValueError as error:
-            return json.dumps({"error": str(error)})
-        except Exception as error:  # whatever it is, the reader has to know
+            return json.dumps({"error": f"this is no JSON: {error}"})
+        except Exception as error:  # such as RecursionError
             return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
-    def tell(self, message: str) -> None:
-        """A command, or where the reader went."""
-        if self._page.hear is not None:
-            self._page.hear(self._page, json.loads(message))
+
+def _no_trace() -> Trace:
+    raise RequestError("nothing is open here yet")
 
 
 def revived(trace: Trace, carried: Carried) -> Explorer:

@@ -19,7 +19,7 @@ from tinyexplore.explore.analysis.requests import (
     respond,
 )
 from tinyexplore.explore.tracefile.model import Trace
-from tinyexplore.explore.whatif import requests as _whatif  # noqa: F401  it registers further requests
+from tinyexplore.explore.whatif.requests import Commands  # it registers further requests
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import ByHand
@@ -31,10 +31,21 @@ def answer(trace: Trace, data: Any) -> Data:
 
 
 class Answers:
-    """Responds for one view, in a notebook and in a page with engine. It keeps no Explorer alive."""
+    """Responds for one view, in a notebook and in a page with engine. It keeps no Explorer alive.
 
-    def __init__(self, trace: Callable[[], Trace], explorer: ByHand, may_run_code: bool = False) -> None:
-        self._source = Source(trace, ref(explorer), may_run_code)
+    commands, opened: see `Source`.
+    """
+
+    def __init__(
+        self,
+        trace: Callable[[], Trace],
+        explorer: ByHand,
+        may_run_code: bool = False,
+        *,
+        commands: Commands | None = None,
+        opened: Callable[[Any], None] | None = None,
+    ) -> None:
+        self._source = Source(trace, ref(explorer), may_run_code, commands, opened)
 
     def __call__(self, data: Any) -> Data:
         return respond(self._source, data)

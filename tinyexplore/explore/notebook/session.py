@@ -459,8 +459,8 @@ class Explorer(WhatIfDoor, ByHand):
             tour = [stop.as_data() for stop in self._tour]
             widget = ExplorerWidget(packed, selected=self._selected, tour=tour)
             later = _TraceOf(self, widget)
-            widget.answer_with(Answers(later, self))
-            Channel(self.whatif, widget, self.trace.laws)
+            channel = Channel(self.whatif, widget, self.trace.laws)
+            widget.answer_with(Answers(later, self, commands=channel))
             self.whatif.ask_for_trace(later)
             shown.add(self, widget)
             self._packed = packed

@@ -1,6 +1,6 @@
-"""Between a widget and the branches: messages become commands, branches become the widget's state.
+"""Between a widget and the branches: carries out the commands of a view; branches become the widget's state.
 
-A search runs in a thread of its own, so that it can be cancelled; everything else is done when it is asked for.
+A search runs in a thread of its own, so that it can be cancelled; every other command runs when it is requested.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ import gzip
 import json
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.codec import row_to_data
 from tinyexplore.explore.tracefile.model import Branch, OptLaw
 from tinyexplore.explore.whatif.branches import Progress, WhatIf, with_all_laws
-from tinyexplore.explore.whatif.commands import Search, from_data
+from tinyexplore.explore.whatif.commands import Search
 from tinyexplore.explore.whatif.place import Command
 from tinyexplore.util.locks import can_start_threads
 
@@ -28,8 +29,6 @@ class Widget(Protocol):
     branches: bytes
     working: dict[str, Any]
     is_live: bool
-
-    def on_msg(self, callback: Any) -> None: ...
 
 
 class Channel:
@@ -45,56 +44,50 @@ class Channel:
         widget.is_live = whatif.is_live
         whatif.on_change = self._changed
         whatif.on_progress = self._progressed
-        widget.on_msg(self.hear)
         if whatif.branches:
             self.send()
 
-    # *** hearing ***
+    # *** carrying out ***
 
-    def hear(self, _: Any, content: Any, buffers: Any = None) -> None:
-        """One message of the view; what goes wrong is told there."""
-        if not isinstance(content, dict) or "do" not in content:
-            return  # a question
-        try:
-            match content:
-                case {"do": "command", "command": command, "branch": int() | None as branch}:
-                    self._do(from_data(command), branch)
-                case {"do": "begin", "kernel": int() as kernel}:
-                    self._work("compiling and timing it three ways", lambda: self.whatif.begin(kernel))
-                case {"do": "go", "branch": int() as branch}:
-                    self.whatif.go(branch)
-                case {"do": "cancel"}:
-                    self.whatif.cancel()
-                case _:
-                    raise WhatIfError(f"no message of a view: {content!r:.80}")
-        except WhatIfError as error:
-            self._rest(str(error))
-        except Exception as error:  # of a message that no view of ours sends
-            self._rest(f"{type(error).__name__}: {error}")
+    def do(self, command: Command, parent: int | None = None) -> Branch | None:
+        """Carries out a command; a search in the background, where there are threads."""
+        if not (isinstance(command, Search) and can_start_threads()):
+            return self._work("compiling and timing", lambda: self.whatif.do(command, parent))
+        work = lambda: self._work("searching", lambda: self.whatif.do(command, parent), cancel=True)  # noqa: E731
+        self._searching = threading.Thread(target=work, name="tinyexplore search", daemon=True)
+        self._searching.start()
+        return None
 
-    def _do(self, command: Command, branch: int | None) -> None:
-        if isinstance(command, Search) and can_start_threads():
-            work = lambda: self._work("searching", lambda: self.whatif.do(command, branch), cancel=True)  # noqa: E731
-            self._searching = threading.Thread(target=work, name="tinyexplore search", daemon=True)
-            self._searching.start()
-        else:
-            self._work("compiling and timing", lambda: self.whatif.do(command, branch))
+    def begin(self, kernel: int) -> Branch | None:
+        """Compiles and times a kernel three ways."""
+        return self._work("compiling and timing it three ways", lambda: self.whatif.begin(kernel))
 
-    def _work(self, text: str, work: Any, *, cancel: bool = False) -> None:
+    def go(self, branch: int) -> Branch:
+        """Makes `branch` the one at which its reader is."""
+        return self.whatif.go(branch)
+
+    def cancel(self) -> None:
+        """Ends the command that is being carried out."""
+        self.whatif.cancel()
+
+    def _work(self, text: str, work: Callable[[], Branch], *, cancel: bool = False) -> Branch | None:
+        """The branch that `work` makes; None where that is impossible, and the view shows why."""
         self.widget.working = {"text": text, "done": 0, "of": 0, "cancel": cancel}
-        complaint = ""
+        complaint, branch = "", None
         try:
             branch = work()
-            if branch.status == "failed":
-                complaint = branch.reason
+            complaint = branch.reason if branch.status == "failed" else ""
         except WhatIfError as error:
             complaint = str(error)
+            if threading.current_thread() is not self._searching:
+                raise
         except Exception as error:
             complaint = f"{type(error).__name__}: {error}"
             raise
         finally:
             self.send()
             self._rest(complaint)
+        return branch
 
     def _rest(self, complaint: str) -> None:
         """Nothing is being done any more; the number tells one answer from the next."""

@@ -1,12 +1,16 @@
-"""Requests about rules, firings and branches."""
+"""Requests about rules, firings and branches, and those that make branches: commands."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tinyexplore.explore.analysis.requests import GONE, Request, RequestError, Source, request
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.tracefile.model import Branch
+    from tinyexplore.explore.whatif.place import Command
 
 
 @request("rules", "tinyexplore.explore.whatif.playground.door:RuleList")
@@ -89,4 +93,107 @@ class BranchTrace(Request):
         return PackedTrace(b64encode(trace_to_bytes(explorer.branch_trace(self.branch, self.kernel))).decode())
 
 
-__all__ = ["BranchTrace", "Check", "CheckResult", "Matches", "PackedTrace", "Rules"]
+# *** what makes branches ***
+
+
+class Commands(Protocol):
+    """Carries out commands: a `WhatIf`, or the channel of a view, which shows their progress. A method that returns
+    None carries the command out in the background."""
+
+    def do(self, command: Command, parent: int | None = None) -> Branch | None: ...
+
+    def begin(self, kernel: int) -> Branch | None: ...
+
+    def go(self, branch: int) -> Branch | None: ...
+
+    def cancel(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What a command led to."""
+
+    branch: int | None
+    """Number of the branch; None: it is being made, or there is none."""
+    status: str
+    """"done", "failed", or "" while it is being made."""
+    reason: str
+    """Why it failed, or what a reader must know."""
+
+
+def _commands(source: Source) -> Commands:
+    from tinyexplore.explore.whatif.door import WhatIfDoor
+
+    if source.commands is not None:
+        commands: Commands = source.commands
+        return commands
+    explorer = source.kernels()
+    if not isinstance(explorer, WhatIfDoor):
+        raise RequestError(GONE)
+    return explorer.whatif
+
+
+def _result(branch: Branch | None) -> CommandResult:
+    return CommandResult(None, "", "") if branch is None else CommandResult(branch.id, branch.status, branch.reason)
+
+
+@request("command", "tinyexplore.explore.whatif.requests:CommandResult")
+@dataclass(frozen=True)
+class Do(Request):
+    """Carries out a command: its "kind" and its arguments. `branch`: where it begins; None: where the reader is."""
+
+    command: dict[str, int | str]
+    branch: int | None = None
+
+    def respond(self, source: Source) -> Any:
+        from tinyexplore.explore.whatif.commands import from_data
+
+        return _result(_commands(source).do(from_data(self.command), self.branch))
+
+
+@request("begin", "tinyexplore.explore.whatif.requests:CommandResult")
+@dataclass(frozen=True)
+class Begin(Request):
+    """Compiles and times a kernel as captured, without opts, and by the heuristics."""
+
+    kernel: int
+
+    def respond(self, source: Source) -> Any:
+        return _result(_commands(source).begin(self.kernel))
+
+
+@request("go", "tinyexplore.explore.whatif.requests:CommandResult")
+@dataclass(frozen=True)
+class Go(Request):
+    """Makes a branch the one at which the reader of its kernel, or of its schedule, is."""
+
+    branch: int
+
+    def respond(self, source: Source) -> Any:
+        return _result(_commands(source).go(self.branch))
+
+
+@request("cancel", "tinyexplore.explore.whatif.requests:CommandResult")
+@dataclass(frozen=True)
+class Cancel(Request):
+    """Ends the command that is being carried out, if it takes long."""
+
+    def respond(self, source: Source) -> Any:
+        _commands(source).cancel()
+        return _result(None)
+
+
+__all__ = [
+    "Begin",
+    "Cancel",
+    "CommandResult",
+    "Commands",
+    "Do",
+    "Go",
+    "BranchTrace",
+    "Check",
+    "CheckResult",
+    "Matches",
+    "PackedTrace",
+    "Rules",
+]

@@ -3,7 +3,8 @@
 import type { Ask, Question, Response } from "../asking";
 import { button, h, replaceChildren } from "../dom";
 import type { Engine, Told } from "../engine";
-import type { Message } from "../whatif";
+import type { PlayResult } from "../requests";
+import type { Sent } from "../whatif";
 import type { Carried, FromWorker, ToWorker } from "./protocol";
 import source from "./worker";
 
@@ -46,21 +47,24 @@ export class PageEngine implements Engine {
     return found as Response<Q>;
   };
 
-  /** Runs a program; the answer as JSON, and the trace of what it computed. */
-  async play(program: object): Promise<{ answer: string; trace?: Uint8Array }> {
+  /** Runs a program; what it led to, and the trace of what it computed. */
+  async play(text: string, machine: string): Promise<{ played: PlayResult; trace?: Uint8Array }> {
     this.recorded = "";
-    const played = await this.request((id) => ({ do: "play", id, program: JSON.stringify(program) }));
-    return played;
+    const question: Question = { ask: "play", text, machine };
+    const { answer, trace } = await this.request((id) => ({ do: "ask", id, question: JSON.stringify(question) }));
+    const played = JSON.parse(answer) as PlayResult & { error?: string };
+    if (played.error !== undefined) throw new Error(played.error);
+    return { played, trace };
   }
 
-  send(message: Message): void {
-    if (message.do === "cancel") {
+  send(request: Sent): void {
+    if (request.ask === "cancel") {
       this.cancel();
       return;
     }
-    if (message.do === "go" && this.worker === null) return; // it is told where to go on from with the next command
+    if (request.ask === "go" && this.worker === null) return; // it is told where to go on from with the next command
     this.start();
-    this.post({ do: "tell", message: JSON.stringify(message) });
+    this.ask(request).catch((error: Error) => this.told?.working({ complaint: error.message }));
   }
 
   hear(told: Told): void {

@@ -5,6 +5,7 @@ import { copyText } from "../clipboard";
 import { button, h, replaceChildren } from "../dom";
 import type { Handle, MountOptions } from "../explorer";
 import type { Trace } from "../model";
+import type { PlayResult } from "../requests";
 import { Editor } from "./editor";
 import type { PageEngine } from "./engine";
 import { EXAMPLES } from "./examples";
@@ -15,12 +16,6 @@ interface Explorer {
   mount(element: HTMLElement, trace: Trace, options: MountOptions): Handle;
   readTrace(data: Uint8Array): Promise<Trace>;
   handle: Handle | null;
-}
-
-interface Played {
-  output?: string;
-  error?: string;
-  failed?: { text: string; line: number | null };
 }
 
 export class Playground {
@@ -147,12 +142,10 @@ export class Playground {
     this.note("");
     this.editor.mark(null);
     try {
-      const { answer, trace } = await this.engine.play({ text: this.editor.text, machine: this.machine.value });
-      const played = JSON.parse(answer) as Played;
-      if (played.error !== undefined) throw new Error(played.error);
+      const { played, trace } = await this.engine.play(this.editor.text, this.machine.value);
       this.print(played);
       if (trace !== undefined) await this.explore(trace);
-      else if (played.failed === undefined) this.note("The program built no tensor, so there is nothing to explore.");
+      else if (played.failed === null) this.note("The program built no tensor, so there is nothing to explore.");
     } catch (error) {
       this.note(error instanceof Error ? error.message : String(error), true);
     } finally {
@@ -163,12 +156,12 @@ export class Playground {
     }
   }
 
-  private print({ output = "", failed }: Played): void {
-    this.output.hidden = output === "" && failed === undefined;
+  private print({ output, failed }: PlayResult): void {
+    this.output.hidden = output === "" && failed === null;
     replaceChildren(
       this.output,
       output,
-      failed === undefined ? null : h("span", { class: "pg-failed", role: "alert" }, failed.text),
+      failed === null ? null : h("span", { class: "pg-failed", role: "alert" }, failed.text),
     );
     this.editor.mark(failed?.line ?? null);
   }

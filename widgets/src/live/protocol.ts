@@ -8,9 +8,7 @@ export interface Carried {
 
 export type ToWorker =
   | { do: "start"; files: Carried[]; trace: Uint8Array | null; recorded: string }
-  | { do: "ask"; id: number; question: string }
-  | { do: "tell"; message: string }
-  | { do: "play"; id: number; program: string };
+  | { do: "ask"; id: number; question: string };
 
 export type FromWorker =
   | { told: "progress"; text: string; done: number; of: number }

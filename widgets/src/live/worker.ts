@@ -5,9 +5,10 @@ import { BESIDE, type Carried, ENGINE, LOCK, type FromWorker, type ToWorker } fr
 
 const NOWHERE = "https://page.invalid/"; // where Pyodide thinks that its files are: they are in the page
 const HOME = "/page";
+const PLAYED = `${HOME}/played.json.gz`; // the trace of a program that a request ran
 
 interface Python {
-  FS: { mkdirTree(path: string): void; writeFile(path: string, data: Uint8Array): void };
+  FS: { mkdirTree(path: string): void; writeFile(path: string, data: Uint8Array): void; unlink(path: string): void };
   runPython(code: string): unknown;
 }
 
@@ -15,8 +16,6 @@ interface Serving {
   open_file(trace: string, carried: string, recorded: string): string;
   nothing(carried: string): string;
   answer(question: string): string;
-  tell(message: string): void;
-  play(program: string, trace: string): string;
 }
 
 const held = new Map<string, Uint8Array>();
@@ -146,8 +145,8 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   writeAll(python.FS, "/engine", held.get(ENGINE)!);
   const make = python.runPython(
     'import sys; sys.path.insert(0, "/engine"); from tinyexplore.explore.live.serving import Serving; Serving',
-  ) as (post: (told: "branches" | "working", data: string) => void) => Serving;
-  serving = make((told, data) => say({ told, data }));
+  ) as (post: (told: "branches" | "working", data: string) => void, played: string) => Serving;
+  serving = make((told, data) => say({ told, data }), PLAYED);
   const beside = textOf(BESIDE);
   held.clear();
   let told: string;
@@ -164,11 +163,14 @@ async function start({ files, trace, recorded }: Extract<ToWorker, { do: "start"
   });
 }
 
-function play(id: number, program: string): void {
-  const path = `${HOME}/played.json.gz`;
-  const answer = serving!.play(program, path);
-  const found = python!.FS.analyzePath(path).exists && (JSON.parse(answer) as { trace?: boolean }).trace === true;
-  say({ told: "answer", id, answer, ...(found ? { trace: python!.FS.readFile(path) } : {}) });
+/** Responds to a request; with the trace of the program that it ran, if it ran one. */
+function respond(id: number, question: string): void {
+  const answer = serving!.answer(question);
+  const { FS } = python!;
+  if (!FS.analyzePath(PLAYED).exists) return say({ told: "answer", id, answer });
+  const trace = FS.readFile(PLAYED);
+  FS.unlink(PLAYED);
+  say({ told: "answer", id, answer, trace });
 }
 
 // One thing after another: what comes while Python starts waits until it has.
@@ -178,13 +180,10 @@ self.onmessage = ({ data }: MessageEvent<ToWorker>): void => {
   turn = turn.then(async () => {
     try {
       if (data.do === "start") await start(data);
-      else if (data.do === "ask") say({ told: "answer", id: data.id, answer: serving!.answer(data.question) });
-      else if (data.do === "tell") serving!.tell(data.message);
-      else play(data.id, data.program);
+      else respond(data.id, data.question);
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       if (data.do === "start") say({ told: "failed", text });
-      else if (data.do === "tell") say({ told: "working", data: JSON.stringify({ complaint: whatWentWrong(text) }) });
       else say({ told: "answer", id: data.id, answer: JSON.stringify({ error: whatWentWrong(text) }) });
     }
   });
