@@ -52,7 +52,7 @@ def test_they_are_the_things_themselves() -> None:
     assert isinstance(Tensor.ones(4).shard(("LLVM", "LLVM:1"), 0).lazydata, MultiLazyBuffer)
     assert {Kernel.__module__, OptOps.__module__, UOp.__module__} == {
         "tinyexplore.kernel.kernel",
-        "tinyexplore.kernel.opts",
+        "tinyexplore.kernel.opt",
         "tinyexplore.uop.uop",
     }
     assert pickle.loads(pickle.dumps(Kernel)) is Kernel

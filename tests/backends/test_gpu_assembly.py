@@ -22,7 +22,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.engine import create_schedule
 from tinyexplore.explore import explore
-from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.program import spec_of
 from tinyexplore.runtime.gpu import gpu_target
@@ -103,7 +103,7 @@ def kernel_for(target: str, result: Tensor, *opts: Opt) -> tuple[str, list[UOp]]
     (item,) = create_schedule([result.lazydata])
     kernel = Kernel.of(item.ast, target_of(target))
     for opt in opts:
-        kernel = kernel.apply(opt)
+        kernel = apply_opt(kernel, opt)
     return kernel.name, lower(kernel)
 
 

@@ -17,7 +17,17 @@ from tinyexplore import Context, Device, Tensor, dtypes
 from tinyexplore.codegen import lower
 from tinyexplore.engine import compile_optimised
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.kernel import (
+    Kernel,
+    Opt,
+    OptError,
+    OptOps,
+    apply_opt,
+    apply_opts,
+    available_opts,
+    hand_coded,
+    undo_opt,
+)
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.runtime.emulator import DivergenceError
@@ -65,12 +75,12 @@ def test_any_sequence_of_legal_opts_gives_the_same_product(data: st.DataObject) 
     m, n, k = (data.draw(st.sampled_from([size, size + 3, 2 * size])) for size in core.dims)
     with Context(TARGET=MACHINES[core.name], ALLOW_TF32=1, TC_OPT=1):
         item, kernel, expected = product(core, max(m, 16), max(n, 16), max(k, 16))
-        kernel = kernel.apply(tc(core))
+        kernel = apply_opt(kernel, tc(core))
         for _ in range(data.draw(st.integers(0, 3))):
-            legal = [opt for opt in kernel.available_opts() if opt.amount <= 4 or opt.op is OptOps.SWAP]
+            legal = [opt for opt in available_opts(kernel) if opt.amount <= 4 or opt.op is OptOps.SWAP]
             if legal:
-                kernel = kernel.apply(data.draw(st.sampled_from(legal)))
-                assert kernel.undo().applied == kernel.applied[:-1]
+                kernel = apply_opt(kernel, data.draw(st.sampled_from(legal)))
+                assert undo_opt(kernel).applied == kernel.applied[:-1]
         np.testing.assert_array_equal(result(item, kernel).reshape(expected.shape), expected)
 
 
@@ -81,7 +91,7 @@ def test_every_core_in_tiles_with_something_left_over(core: TensorCore) -> None:
         item, kernel, expected = product(core, 2 * m + 5, max(2 * n, 32), 4 * k - 3)
         tiles = (Opt(OptOps.UPCAST, 1, 2), Opt(OptOps.UNROLL, 2, 2)) if core.c.registers < 16 else ()
         for opt in (tc(core), *tiles, Opt(OptOps.LOCAL, 0, 2)):
-            kernel = kernel.apply(opt)
+            kernel = apply_opt(kernel, opt)
         found = result(item, kernel).reshape(expected.shape)
     assert [node.arg for node in kernel.find(Ops.WMMA)] == [core.name]
     np.testing.assert_array_equal(found, expected)
@@ -139,7 +149,7 @@ def half_product() -> Kernel:
 )
 def test_what_stands_against_it_is_said(target: str, settings: dict[str, int], tried: Opt, words: str) -> None:
     with Context(TARGET=target), Context(**settings), pytest.raises(OptError, match=words):
-        half_product().apply(tried)
+        apply_opt(half_product(), tried)
 
 
 def test_a_product_of_float32_needs_leave_to_lose_bits_of_its_fraction() -> None:
@@ -147,23 +157,23 @@ def test_a_product_of_float32_needs_leave_to_lose_bits_of_its_fraction() -> None
     with Context(TARGET="sm_80"):
         _, kernel, _ = product(tf32, 32, 32, 32)
         with pytest.raises(OptError, match="its cores read 10 bits of a float32's fraction: ALLOW_TF32=1 allows that"):
-            kernel.apply(tc(tf32))
+            apply_opt(kernel, tc(tf32))
         assert OptOps.TC not in [opt.op for opt in hand_coded(kernel).applied]
         with Context(ALLOW_TF32=1):
             assert hand_coded(kernel).applied[0] == tc(tf32)
     with Context(TARGET="gfx1100"):
         with pytest.raises(OptError, match="no core of gfx1100 takes float32 → float32; it has float16 → float32, bf"):
-            product(tf32, 32, 32, 32)[1].apply(tc(tf32))
+            apply_opt(product(tf32, 32, 32, 32)[1], tc(tf32))
 
 
 def test_what_cores_hold_is_not_divided_otherwise() -> None:
     with Context(TARGET="sm_80"):
         kernel = half_product()
-        assert [opt for opt in kernel.available_opts() if opt.op is OptOps.TC] == [
+        assert [opt for opt in available_opts(kernel) if opt.op is OptOps.TC] == [
             Opt(OptOps.TC, 2, 8),
             Opt(OptOps.TC, 2, 16),
         ]
-        done = kernel.apply(Opt(OptOps.TC, 2, 8))
+        done = apply_opt(kernel, Opt(OptOps.TC, 2, 8))
         assert [(axis.arg.kind, axis.size) for axis in done.axes] == [
             (AxisKind.GLOBAL, 2),
             (AxisKind.GLOBAL, 4),
@@ -178,10 +188,10 @@ def test_what_cores_hold_is_not_divided_otherwise() -> None:
             (Opt(OptOps.LOCAL, 3, 2), "the axis is warp, and only output axes that are still loops"),
         ):
             with pytest.raises(OptError, match=words):
-                done.apply(tried)
+                apply_opt(done, tried)
         with pytest.raises(OptError, match="shared or written out already: do this before GROUP and UNROLL"):
-            kernel.apply(Opt(OptOps.UNROLL, 2, 2)).apply(Opt(OptOps.TC, 2, 8))
-        assert done.undo().ast is kernel.ast
+            apply_opts(kernel, Opt(OptOps.UNROLL, 2, 2), Opt(OptOps.TC, 2, 8))
+        assert undo_opt(done).ast is kernel.ast
 
 
 def test_hand_coded_takes_them_where_they_are_filled() -> None:
@@ -198,7 +208,7 @@ def test_hand_coded_takes_them_where_they_are_filled() -> None:
 
 def test_one_language_does_not_write_the_core_of_another() -> None:
     with Context(TARGET="sm_80"):
-        program = lower(half_product().apply(Opt(OptOps.TC, 2, 16)))
+        program = lower(apply_opt(half_product(), Opt(OptOps.TC, 2, 16)))
     with Context(TARGET="gfx90a"):
         target = Device["PYTHON"].target
     with pytest.raises(RenderError, match="mma_m16n8k16_f16 is a tensor core of cuda, not hip"):
@@ -211,7 +221,7 @@ def test_llvm_writes_the_instruction(core: TensorCore, tmp_path: Path) -> None:
     machine = MACHINES[core.name]
     with Context(TARGET=machine, ALLOW_TF32=1):
         _, kernel, _ = product(core, 64, 64, 2 * core.dims[2])
-        kernel = kernel.apply(tc(core))
+        kernel = apply_opt(kernel, tc(core))
         assert [node.arg for node in kernel.find(Ops.WMMA)] == [core.name]
         spec = GPUAssembler(kernel.target).render(kernel.name, lower(kernel))
     call = core.call if core.language == "cuda" else f"v_{core.name.replace('_w32', '')}"

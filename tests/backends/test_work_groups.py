@@ -23,7 +23,7 @@ from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded, undo_opt
 from tinyexplore.kernel.opts.shared import padded_row
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.program import RenderError, is_group_barrier
@@ -95,8 +95,8 @@ def test_any_sequence_of_legal_opts_gives_the_same_result_without_a_race(program
             legal = few_copies(kernel)
             if not legal:
                 break
-            kernel = kernel.apply(data.draw(st.sampled_from(legal)))
-            assert kernel.undo().applied == kernel.applied[:-1]
+            kernel = apply_opt(kernel, data.draw(st.sampled_from(legal)))
+            assert undo_opt(kernel).applied == kernel.applied[:-1]
         np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
 
     run()
@@ -106,7 +106,7 @@ def few_copies(kernel: Kernel) -> list[Opt]:
     """The legal opts that write out no more than 32 steps."""
     done = [axis.size for axis in kernel.axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL)]
     most = 32 // int(np.prod(done))
-    legal = kernel.available_opts()
+    legal = available_opts(kernel)
     return [opt for opt in legal if opt.op not in (OptOps.UPCAST, OptOps.UNROLL) or opt.amount <= most] or [*legal]
 
 
@@ -148,7 +148,7 @@ def test_a_model_in_whole_kernels(on: str) -> None:
 
 def applied(kernel: Kernel, *opts: Opt) -> Kernel:
     for opt in opts:
-        kernel = kernel.apply(opt)
+        kernel = apply_opt(kernel, opt)
     return kernel
 
 
@@ -209,7 +209,7 @@ def test_what_stands_against_an_opt_is_said(program: str, done: list[Opt], tried
 def test_what_stands_against_staging_and_padding_is_said(program: str, done: list[Opt], tried: Opt, words: str) -> None:
     kernel = applied(kernel_on(item_of(program)), *done)
     with pytest.raises(OptError, match=words):
-        kernel.apply(tried)
+        apply_opt(kernel, tried)
 
 
 @pytest.mark.parametrize("on", ["PYTHON", *GPUS])
@@ -220,9 +220,9 @@ def test_operands_of_a_product_are_copied_once_for_a_group(on: str) -> None:
     kernel = applied(kernel_on(item, on), *opts, Opt(OptOps.STAGE, 2, 8))
     tiles = {str(node.arg): node.dtype.size for node in kernel.find(Ops.DEFINE_LOCAL)}
     assert tiles == {"tile0": 8 * 12, "tile1": 8 * 2 * 4}
-    assert kernel.undo().ast is applied(kernel_on(item, on), *opts).ast
+    assert undo_opt(kernel).ast is applied(kernel_on(item, on), *opts).ast
     np.testing.assert_allclose(result(item, kernel, on), expected_of(item), rtol=1e-4)
-    assert {Opt(OptOps.UNROLL, 6, 4), Opt(OptOps.GROUP, 6, 4)} <= set(kernel.available_opts())
+    assert {Opt(OptOps.UNROLL, 6, 4), Opt(OptOps.GROUP, 6, 4)} <= set(available_opts(kernel))
 
 
 def test_a_staged_tile_is_padded_where_a_warp_would_store_into_one_bank() -> None:
@@ -265,7 +265,7 @@ def test_a_cpu_has_no_work_groups() -> None:
     item = item_of("row sum")
     assert item.ast is not None
     with pytest.raises(OptError, match="GROUPTOP axis 1 by 4: LLVM has no work-groups: this is for GPUs"):
-        Kernel.of(item.ast, device("LLVM").target).apply(Opt(OptOps.GROUPTOP, 1, 4))
+        apply_opt(Kernel.of(item.ast, device("LLVM").target), Opt(OptOps.GROUPTOP, 1, 4))
 
 
 # *** what the emulator finds ***
@@ -313,7 +313,7 @@ def test_two_groups_that_store_to_one_place_race_even_where_they_store_the_same(
 def test_a_loop_that_fills_shared_memory_waits_at_the_end_of_each_step() -> None:
     """Without that barrier a work-item stores for the next step what another one still reads."""
     item = item_of("largest row sum")
-    kernel = kernel_on(item).apply(Opt(OptOps.GROUP, 2, 8))
+    kernel = apply_opt(kernel_on(item), Opt(OptOps.GROUP, 2, 8))
     np.testing.assert_allclose(result(item, kernel), expected_of(item), rtol=1e-5)
     without = tuple(step for step in PASSES if step.name != "loop barriers")
     with Context(TARGET=TARGET):
@@ -325,7 +325,7 @@ def test_a_loop_that_fills_shared_memory_waits_at_the_end_of_each_step() -> None
 def test_two_tiles_are_waited_for_at_once() -> None:
     """A step of a product's sum fills a tile of each operand: one barrier before they are read, one after."""
     kernel = applied(kernel_on(item_of("matmul")), Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.LOCAL, 1, 5))
-    program = lower(kernel.apply(Opt(OptOps.STAGE, 2, 11)))
+    program = lower(apply_opt(kernel, Opt(OptOps.STAGE, 2, 11)))
     barriers = [place for place, node in enumerate(program) if is_group_barrier(node)]
     shared = [place for place, node in enumerate(program) if node.op in (Ops.LOAD, Ops.STORE) and reaches_tile(node)]
     stores = [place for place in shared if program[place].op is Ops.STORE]
@@ -343,15 +343,15 @@ def test_double_buffering_changes_no_bit(block: int, on: str) -> None:
     """Steps are added in the same order; 16, 4, 3 and 2 blocks, with a step left over or none."""
     item = item_of("matmul")
     staged = applied(kernel_on(item, on), *STAGED[:3], Opt(OptOps.STAGE, 2, block))
-    piped = staged.apply(Opt(OptOps.PIPE, 2, 2))
-    assert piped.undo().ast is staged.ast
+    piped = apply_opt(staged, Opt(OptOps.PIPE, 2, 2))
+    assert undo_opt(piped).ast is staged.ast
     before = result(item, staged, on).copy()
     np.testing.assert_array_equal(result(item, piped, on), before)
     np.testing.assert_allclose(before, expected_of(item), rtol=1e-4)
 
 
 def test_a_double_buffered_step_waits_once_and_loads_the_next_block_before_it_computes() -> None:
-    kernel = applied(kernel_on(item_of("matmul")), *STAGED).apply(Opt(OptOps.PIPE, 2, 2))
+    kernel = apply_opt(applied(kernel_on(item_of("matmul")), *STAGED), Opt(OptOps.PIPE, 2, 2))
     assert [node.dtype.size for node in kernel.find(Ops.DEFINE_LOCAL)] == [2 * 4 * 8, 2 * 5 * 2 * 8]
     program = lower(kernel)
     barriers = [place for place, node in enumerate(program) if is_group_barrier(node)]
@@ -399,7 +399,7 @@ def test_a_double_buffered_loop_inside_another_one_waits_at_its_end() -> None:
 def test_what_stands_against_double_buffering_is_said(done: list[Opt], tried: Opt, words: str) -> None:
     kernel = applied(kernel_on(item_of("matmul")), *done)
     with pytest.raises(OptError, match=words):
-        kernel.apply(tried)
+        apply_opt(kernel, tried)
 
 
 def test_a_block_held_in_vectors_is_held_one_by_one_where_memory_starts_anywhere() -> None:
@@ -419,11 +419,11 @@ def test_a_block_held_in_vectors_is_held_one_by_one_where_memory_starts_anywhere
 
 def test_two_halves_must_fit_into_shared_memory() -> None:
     kernel = applied(kernel_on(item_of("matmul")), *STAGED)
-    assert Opt(OptOps.PIPE, 2, 2) in kernel.available_opts()
+    assert Opt(OptOps.PIPE, 2, 2) in available_opts(kernel)
     small = replace(kernel, target=replace(kernel.target, shared_bytes=600))
-    assert Opt(OptOps.PIPE, 2, 2) not in small.available_opts()
+    assert Opt(OptOps.PIPE, 2, 2) not in available_opts(small)
     with pytest.raises(OptError, match="of shared memory"):
-        small.apply(Opt(OptOps.PIPE, 2, 2))
+        apply_opt(small, Opt(OptOps.PIPE, 2, 2))
 
 
 def reaches_tile(node: UOp) -> bool:

@@ -16,7 +16,7 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import create_schedule
 from tinyexplore.explore import Debugger, DebuggerError, Explorer
-from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 RANDOM = np.random.default_rng(3)
@@ -90,7 +90,7 @@ def test_a_staged_product_is_stepped_with_the_tiles_of_its_group(piped: bool) ->
         assert item.ast is not None
         kernel = Kernel.of(item.ast, Device["LLVM"].target)
         for opt in [*opts, *([Opt(OptOps.PIPE, 2, 2)] if piped else [])]:
-            kernel = kernel.apply(opt)
+            kernel = apply_opt(kernel, opt)
         uops = lower(kernel)
     last = {"gidx0": 3, "gidx1": 3, "lidx0": 3, "lidx1": 2}
     debugger = Debugger("product", uops, [None, A.tobytes(), B.tobytes()], item=last)

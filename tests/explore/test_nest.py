@@ -10,7 +10,7 @@ from tinyexplore.device import Device
 from tinyexplore.engine import schedule
 from tinyexplore.explore.recording.loops import plain_nest
 from tinyexplore.explore.recording.nest import loop_nest
-from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt
 
 
 def test_a_row_sum_is_a_loop_over_rows():
@@ -35,7 +35,7 @@ def test_a_softmax_is_a_row_loop_with_its_two_reductions_before_the_column_loop(
 
 
 def test_an_opt_shows_in_the_loop_nest():
-    kernel = Kernel.of(toy.row_sum(), Device["PYTHON"].target).apply(Opt(OptOps.LOCAL, 0, 4))
+    kernel = apply_opt(Kernel.of(toy.row_sum(), Device["PYTHON"].target), Opt(OptOps.LOCAL, 0, 4))
     assert loop_nest(kernel.ast).splitlines()[:2] == [
         "for g0 in range(2):  # global",
         "  for l2 in range(4):  # local",
@@ -43,7 +43,7 @@ def test_an_opt_shows_in_the_loop_nest():
 
 
 def test_a_kernel_stands_in_its_trace_as_its_program_runs_it():
-    kernel = Kernel.of(toy.row_sum(), Device["PYTHON"].target).apply(Opt(OptOps.UPCAST, 0, 4))
+    kernel = apply_opt(Kernel.of(toy.row_sum(), Device["PYTHON"].target), Opt(OptOps.UPCAST, 0, 4))
     assert [(line.depth, line.text.split(" += ")[0], line.kind) for line in plain_nest(kernel.ast)] == [
         (0, "for g0 in range(2)", "global"),
         (1, "for r1 in range(4)", "reduce"),

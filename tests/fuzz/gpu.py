@@ -26,9 +26,8 @@ from tests.fuzz.programs import PROGRAMS, filled
 from tinyexplore import Tensor
 from tinyexplore.device import Buffer
 from tinyexplore.engine import compile_optimised
-from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, illegal_because
 from tinyexplore.kernel.analysis.work_groups import group_items
-from tinyexplore.kernel.opts import obstacle
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.uop import AxisKind
@@ -96,7 +95,7 @@ def in_halves(random: Random, kernel: Kernel) -> Kernel:
 
 def where_legal(kernel: Kernel, opt: Opt) -> Kernel:
     """`kernel` after `opt`, if that is legal."""
-    return kernel.apply(opt) if obstacle(kernel, opt, kernel.axis(opt.axis)) is None else kernel
+    return apply_opt(kernel, opt) if illegal_because(kernel, opt, kernel.axis(opt.axis)) is None else kernel
 
 
 def run_emulated(item: ScheduleItem, kernel: Kernel, memory: dict[int, np.ndarray]) -> list[np.ndarray]:

@@ -30,7 +30,7 @@ from tinyexplore.device.allocator import Memory
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.execute.threads import run_divided
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
@@ -81,7 +81,7 @@ def random_opts(random: Random, kernel: Kernel, most: int = MOST_OPTS) -> Kernel
     """`kernel` after some legal opts: every kind as likely as another, amounts usual and unusual."""
     for _ in range(random.randint(0, most)):
         copies = math.prod(axis.size for axis in kernel.axes if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
-        legal = [opt for opt in kernel.available_opts() if not too_long(opt, copies)]
+        legal = [opt for opt in available_opts(kernel) if not too_long(opt, copies)]
         if not legal:
             break
         kinds = sorted({opt.op for opt in legal}, key=lambda op: op.name)
@@ -92,7 +92,7 @@ def random_opts(random: Random, kernel: Kernel, most: int = MOST_OPTS) -> Kernel
             unusual = Opt(kind, opt.axis, random.randint(2, max(2, kernel.axis(opt.axis).size)))
             opt = opt if too_long(unusual, copies) else unusual
         try:
-            kernel = kernel.apply(opt)
+            kernel = apply_opt(kernel, opt)
         except OptError:  # an unusual amount
             continue
     return kernel

@@ -26,7 +26,7 @@ from tinyexplore.engine import create_schedule
 from tinyexplore.explore.analysis.byhand.debugger import Debugger
 from tinyexplore.explore.analysis.byhand.stepping import SteppingProgram, element_view
 from tinyexplore.explore.recording.kept import buffer_types
-from tinyexplore.kernel import Kernel
+from tinyexplore.kernel import Kernel, apply_opt, available_opts
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Group, Ops, UOp, index_const
 
@@ -86,9 +86,9 @@ def lowered(random: Random) -> list[UOp] | None:
         return None
     kernel = Kernel.of(random.choice(items).ast, VECTORS)
     for _ in range(random.randint(0, 4)):
-        options = kernel.available_opts()
+        options = available_opts(kernel)
         if options:
-            kernel = kernel.apply(random.choice(list(options)))
+            kernel = apply_opt(kernel, random.choice(list(options)))
     uops = list(lower(kernel))
     return uops if steps_in(uops) <= MOST_STEPS else None
 

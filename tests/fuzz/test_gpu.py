@@ -12,6 +12,7 @@ from tests.fuzz.programs import PROGRAMS
 from tinyexplore.codegen import PASSES
 from tinyexplore.engine import compile_optimised
 from tinyexplore.kernel import Kernel, OptOps
+from tinyexplore.kernel.opts import KINDS
 
 SEQUENCES = 60
 
@@ -20,7 +21,13 @@ def test_opts_of_gpus_change_no_result_and_let_no_work_items_race() -> None:
     tried = run_cases(count(100_000), SEQUENCES)
     assert tried.sequences >= SEQUENCES
     assert set(tried.targets) == set(TARGETS)
-    for_gpus = {op.name for op in OptOps if op.kind.machine != "cpu"} - {"CUT", "AHEAD", "VECTOR", "THREAD", "COLLECT"}
+    for_gpus = {op.name for op in OptOps if KINDS[op].machine != "cpu"} - {
+        "CUT",
+        "AHEAD",
+        "VECTOR",
+        "THREAD",
+        "COLLECT",
+    }
     assert len(for_gpus & set(tried.kinds)) >= len(for_gpus) - 2, for_gpus - set(tried.kinds)
     assert len(tried.programs) > len(PROGRAMS) // 3
 

@@ -19,7 +19,8 @@ from tinyexplore import Tensor
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, apply_opts, available_opts
+from tinyexplore.kernel.opts import KINDS
 from tinyexplore.kernel.transforms import split
 from tinyexplore.uop import AxisKind, Ops, UOp
 
@@ -33,7 +34,7 @@ def test_opts_change_no_result(device: str) -> None:
     tried: Tried = run_cases(count(100_000), device, SEQUENCES[device])
     assert tried.sequences >= SEQUENCES[device]
     if device == "LLVM":
-        for_cpus = [op for op in OptOps if op.kind.machine != "gpu"]
+        for_cpus = [op for op in OptOps if KINDS[op].machine != "gpu"]
         assert len(tried.kinds) >= len(for_cpus) - 2  # few kernels allow CUT, for one
         assert len(tried.programs) > len(PROGRAMS) * 2 // 3
 
@@ -79,18 +80,18 @@ def readable(address: int) -> bool:
 
 def test_what_has_been_staged_stays_as_it_is() -> None:
     kernel = kernel_of(matmul(from_numpy(numbers(8, 9)), from_numpy(numbers(9, 10))))
-    staged = kernel.apply(Opt(OptOps.SWAP, 0, 1)).apply(Opt(OptOps.STAGE, 1))
+    staged = apply_opts(kernel, Opt(OptOps.SWAP, 0, 1), Opt(OptOps.STAGE, 1))
     for op in (OptOps.UPCAST, OptOps.VECTOR, OptOps.LOCAL):
         with pytest.raises(OptError, match="copied once for each step of it: do this before STAGE"):
-            staged.apply(Opt(op, 0, 2))
-    assert Opt(OptOps.UPCAST, 1, 2) in staged.available_opts()
+            apply_opt(staged, Opt(op, 0, 2))
+    assert Opt(OptOps.UPCAST, 1, 2) in available_opts(staged)
 
 
 def test_lanes_that_nothing_reads_are_lanes_too() -> None:
     x = from_numpy(np.ones((1, 32), np.float32)).expand((4, 32))
-    kernel = kernel_of(x.reduce(Ops.MAX, (0,))).apply(Opt(OptOps.VECTOR, 1, 4))
+    kernel = apply_opt(kernel_of(x.reduce(Ops.MAX, (0,))), Opt(OptOps.VECTOR, 1, 4))
     with pytest.raises(OptError, match="a value has lanes along one axis only"):
-        kernel.apply(Opt(OptOps.VECTOR, 0, 16))
+        apply_opt(kernel, Opt(OptOps.VECTOR, 0, 16))
 
 
 def test_remainders_side_by_side_have_a_sign_each() -> None:
@@ -101,7 +102,7 @@ def test_remainders_side_by_side_have_a_sign_each() -> None:
     assert item.ast is not None
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     for opt in (Opt(OptOps.UPCAST, 0, 8), Opt(OptOps.LOCAL, 1, 4), Opt(OptOps.LOCAL, 3, 2)):
-        kernel = kernel.apply(opt)
+        kernel = apply_opt(kernel, opt)
     source = item.buffers[1]
     (found,) = run_fenced(item, kernel, {source.id: np.frombuffer(source.allocate().copyout(), np.uint8)})
     assert compare(found, item.outputs[0], evaluate(item.outputs[0])) == ""
@@ -116,7 +117,7 @@ def test_what_is_left_over_of_an_outer_loop_has_inner_loops_of_its_own() -> None
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     split = (OptOps.VECTOR, 2, kernel.lanes), (OptOps.UNROLL, 1, 4), (OptOps.UNROLL, 2, 6), (OptOps.GROUP, 1, 2)
     for op, axis, amount in (*split, (OptOps.LOCAL, 0, 45), (OptOps.UNROLL, 1, 2), (OptOps.LOCAL, 10, 3)):
-        kernel = kernel.apply(Opt(op, axis, amount))
+        kernel = apply_opt(kernel, Opt(op, axis, amount))
     source = item.buffers[1]
     (found,) = run_fenced(item, kernel, {source.id: np.frombuffer(source.copyout(), np.uint8)})
     assert compare(found, item.outputs[0], evaluate(item.outputs[0])) == ""
@@ -130,7 +131,7 @@ def test_lanes_that_a_mask_hides_have_no_place_among_the_loops() -> None:
     assert item.ast is not None
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     for op, axis, amount in ((OptOps.THREAD, 0, 0), (OptOps.AHEAD, 2, 4), (OptOps.UNROLL, 1, 3), (OptOps.VECTOR, 1, 2)):
-        kernel = kernel.apply(Opt(op, axis, amount))
+        kernel = apply_opt(kernel, Opt(op, axis, amount))
     source = item.buffers[1]
     (found,) = run_fenced(item, kernel, {source.id: np.frombuffer(source.allocate().copyout(), np.uint8)})
     assert compare(found, item.outputs[0], evaluate(item.outputs[0])) == ""

@@ -17,7 +17,7 @@ from tinyexplore import Tensor
 from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.gpu import LANGUAGES
 from tinyexplore.renderer.llvm.gpu import GPUIRRenderer
@@ -71,7 +71,7 @@ def kernels(name: str, target: str) -> list[Kernel]:
                 continue
             if name in OPTS:
                 for opt in OPTS[name]:
-                    kernel = kernel.apply(Opt(*opt))
+                    kernel = apply_opt(kernel, Opt(*opt))
                 found.append(kernel)
             else:
                 found.append(hand_coded(kernel))

@@ -20,7 +20,7 @@ from tinyexplore.codegen.pipeline import nodes_of
 from tinyexplore.codegen.rewrites.vectorize import VECTORIZE_VALUES
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, available_opts, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import Target
@@ -123,10 +123,10 @@ def with_random_opts(kernel: Kernel, random: Random) -> Kernel:
     for _ in range(random.randint(0, 3)):
         copies = math.prod(a.size for a in kernel.axes if a.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
         # a staged kernel writes memory in the middle, which this oracle cannot say; tests/unit/kernel runs them
-        legal = [opt for opt in kernel.available_opts() if opt.amount * copies <= 12 and opt.op is not OptOps.STAGE]
+        legal = [opt for opt in available_opts(kernel) if opt.amount * copies <= 12 and opt.op is not OptOps.STAGE]
         if not legal:
             break
-        kernel = kernel.apply(random.choice(legal))
+        kernel = apply_opt(kernel, random.choice(legal))
     return kernel
 
 

@@ -13,7 +13,7 @@ from tinyexplore.codegen import PASSES, Pass, bytes_moved, flop_count, lower
 from tinyexplore.compile.disk import Facts, find_facts, keep_facts, lowering_key
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.runner import Runner
-from tinyexplore.kernel import Kernel, Opt
+from tinyexplore.kernel import Kernel, Opt, apply_opt
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.gpu import in_other_languages
@@ -59,7 +59,7 @@ class Recipe:
     def _again(self) -> Kernel:
         kernel = Kernel(self.start, Device[self.device].target, self.original, self.start)
         for opt in self.applied:
-            kernel = kernel.apply(opt)
+            kernel = apply_opt(kernel, opt)
         return kernel
 
     def stored(self, spec: ProgramSpec) -> StoredSpec:

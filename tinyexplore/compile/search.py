@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from tinyexplore.compile.candidate import machine_of, request_of
 from tinyexplore.compile.workers import answer, dismiss
 from tinyexplore.device import Device
-from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.kernel.search import SearchResult, Timing, beam_search, find_replayed
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.runtime.cache import find, keep
@@ -125,7 +125,7 @@ def recorded_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResul
     if step.ast is not result.kernel.start:
         return result.kernel
     for number, opt in enumerate(result.kernel.applied):
-        step = step.apply(opt, result.reason if number == 0 else "")
+        step = apply_opt(step, opt, result.reason if number == 0 else "")
     return step
 
 

@@ -1,8 +1,23 @@
 """Kernels, the Opts on their axes, and the choice of Opts."""
 
+from tinyexplore.kernel.apply import apply_opt, apply_opts, undo_opt
 from tinyexplore.kernel.decisions import hand_coded
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptError, OptOps
+from tinyexplore.kernel.legality import available_opts, illegal_because
+from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.search import SearchResult, beam_search
 
-__all__ = ["Kernel", "Opt", "OptError", "OptOps", "SearchResult", "beam_search", "hand_coded"]
+__all__ = [
+    "Kernel",
+    "Opt",
+    "OptError",
+    "OptOps",
+    "SearchResult",
+    "apply_opt",
+    "apply_opts",
+    "available_opts",
+    "beam_search",
+    "hand_coded",
+    "illegal_because",
+    "undo_opt",
+]

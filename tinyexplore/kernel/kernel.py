@@ -1,19 +1,18 @@
-"""Kernel: an ast in range form, the Opts that were applied to it, and the Opts that could be."""
+"""Kernel: an ast in range form, and the Opts that were applied to it. `apply.py` applies more."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.analysis.argextremes import ArgExtreme, find_argextremes
-from tinyexplore.kernel.analysis.scratch import changes_in_steps, filling, keeps_row
+from tinyexplore.kernel.analysis.barriers import changes_in_steps, keeps_row
 from tinyexplore.kernel.analysis.strides import Access, strides_of
-from tinyexplore.kernel.opts import Opt, OptError, OptOps, obstacle
+from tinyexplore.kernel.opt import Opt, OptError
 from tinyexplore.target import Target
-from tinyexplore.trace import OptApplied, active_recorder
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.symbolic import text
 
@@ -46,8 +45,6 @@ class Kernel:
     def restarted(self, ast: UOp) -> Kernel:
         """The same kernel with other axes, before any Opt."""
         return Kernel(ast, self.target, self.original, ast)
-
-    # *** asking ***
 
     @cached_property
     def nodes(self) -> list[UOp]:
@@ -158,7 +155,7 @@ class Kernel:
     @cached_property
     def result_copies(self) -> tuple[UOp, ...]:
         """The BARRIERs of a scatter or a FETCH_ADD: their steps change what they name one by one, each of them once."""
-        return tuple(barrier for barrier in filling(self) if changes_in_steps(barrier))
+        return tuple(barrier for barrier in self.find(Ops.BARRIER) if changes_in_steps(barrier))
 
     def axis(self, axis_id: int) -> UOp:
         for axis in self.axes:
@@ -166,43 +163,6 @@ class Kernel:
                 return axis
         known = ", ".join(f"{axis.arg.name} of size {text(axis.src[0])}" for axis in self.axes)
         raise OptError(f"no axis {axis_id} in this kernel; it has {known or 'none'}")
-
-    # *** changing ***
-
-    def apply(self, opt: Opt, reason: str = "") -> Kernel:
-        """The kernel after `opt`; OptError where it is not legal."""
-        axis = self.axis(opt.axis)
-        self.check(opt, axis)
-        ast = opt.op.kind.apply(self, axis, opt)
-        after = replace(self, ast=ast, applied=(*self.applied, opt))
-        recorder = active_recorder()
-        if recorder is not None:
-            recorder.record(OptApplied(self, opt, after, reason))
-        return after
-
-    def undo(self) -> Kernel:
-        """The kernel without the last Opt."""
-        kernel = self.restarted(self.start)
-        for opt in self.applied[:-1]:
-            kernel = kernel.apply(opt)
-        return kernel
-
-    def available_opts(self) -> tuple[Opt, ...]:
-        """Every Opt (with the usual amounts) that is legal now."""
-        found = []
-        for axis in self.axes:
-            for op in OptOps:
-                for amount in op.kind.tried(self, axis):
-                    opt = Opt(op, axis.arg.id, amount)
-                    if obstacle(self, opt, axis) is None:
-                        found.append(opt)
-        return tuple(found)
-
-    def check(self, opt: Opt, axis: UOp) -> None:
-        against = obstacle(self, opt, axis)
-        if against is not None:
-            by = f" by {opt.amount}" if opt.amount else ""
-            raise OptError(f"{opt.op.name} axis {opt.axis}{by}: {against}")
 
     def next_id(self) -> int:
         return max((axis.arg.id for axis in self.axes), default=-1) + 1

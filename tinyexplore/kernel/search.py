@@ -9,8 +9,11 @@ from math import prod
 from random import Random
 from typing import Protocol
 
+from tinyexplore.kernel.apply import apply_opt
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptError, OptOps
+from tinyexplore.kernel.legality import available_opts
+from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.kernel.opts import KINDS
 from tinyexplore.trace import Measured, Searched, active_recorder, recording
 from tinyexplore.uop import AxisKind, UOp
 
@@ -153,11 +156,11 @@ class _Search:
 def neighbours(kernel: Kernel) -> list[Kernel]:
     """What one change makes of `kernel`: each opt more, each opt less, each other amount of one that it has."""
     with recording(None):
-        found = [kernel.apply(opt) for opt in kernel.available_opts() if not is_too_much(kernel, opt)]
+        found = [apply_opt(kernel, opt) for opt in available_opts(kernel) if not is_too_much(kernel, opt)]
         for place, old in enumerate(kernel.applied):
             before, after = kernel.applied[:place], kernel.applied[place + 1 :]
             changes: list[tuple[Opt, ...]] = [()]
-            others = [amount for amount in old.op.kind.amounts if amount != old.amount]
+            others = [amount for amount in KINDS[old.op].amounts if amount != old.amount]
             changes += [(Opt(old.op, old.axis, amount),) for amount in others]
             for change in changes:
                 replayed = find_replayed(kernel, (*before, *change, *after), limited=True)
@@ -173,7 +176,7 @@ def find_replayed(kernel: Kernel, opts: Sequence[Opt], *, limited: bool = False)
         try:
             if limited and is_too_much(made, opt):
                 return None
-            made = made.apply(opt)
+            made = apply_opt(made, opt)
         except OptError:
             return None
     return made

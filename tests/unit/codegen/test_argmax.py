@@ -7,7 +7,7 @@ import pytest
 from tests.support.kernels import MACHINE, kernel_of, unread
 from tinyexplore.codegen import lower
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Recorder, Transformed, recording
 from tinyexplore.uop import Ops
@@ -44,12 +44,12 @@ def test_one_look_finds_the_extreme_and_its_place(dtype: DType, op: Ops) -> None
 def test_what_is_left_over_is_looked_at_once_too(size: int, loops: int) -> None:
     kernel = kernel_of(place_of(unread(64, size), 1))
     for axis in (1, 2):
-        kernel = kernel.apply(Opt(OptOps.UNROLL, axis, 4))
+        kernel = apply_opt(kernel, Opt(OptOps.UNROLL, axis, 4))
     assert looks(kernel) == loops
 
 
 def test_loops_that_are_not_alike_stay_two() -> None:
-    kernel = kernel_of(place_of(unread(64, 512), 1)).apply(Opt(OptOps.UNROLL, 1, 4))
+    kernel = apply_opt(kernel_of(place_of(unread(64, 512), 1)), Opt(OptOps.UNROLL, 1, 4))
     assert len(kernel.plain_reduces) == 2
     assert looks(kernel) == 2
 

@@ -13,7 +13,7 @@ from tinyexplore.codegen import PASSES, lower, pipeline
 from tinyexplore.device import Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.engine import compile_optimised, create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, available_opts
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import AxisKind, Ops
 
@@ -49,11 +49,11 @@ def centred(x: LazyBuffer) -> LazyBuffer:
 def in_lanes(kernel: Kernel, rows: int, lanes: int = 8) -> Kernel:
     """Rows written out side by side, reduced in lanes."""
     if rows > 1:
-        kernel = kernel.apply(Opt(OptOps.UPCAST, 0, rows))
+        kernel = apply_opt(kernel, Opt(OptOps.UPCAST, 0, rows))
     for loop in kernel.axes:
         opt = Opt(OptOps.VECTOR, loop.arg.id, lanes)
-        if loop.arg.kind is AxisKind.REDUCE and opt in kernel.available_opts():
-            kernel = kernel.apply(opt)
+        if loop.arg.kind is AxisKind.REDUCE and opt in available_opts(kernel):
+            kernel = apply_opt(kernel, opt)
     return kernel
 
 

@@ -14,7 +14,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Buffer
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import compile_optimised, create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.runtime.emulator import RaceError
 from tinyexplore.uop import Ops, UOp, index_const
@@ -68,7 +68,7 @@ UPCAST = Opt(OptOps.UPCAST, 0, 4)
     ],
 )
 def test_aligned_neighbours_are_one_vector(make: Callable[[], Tensor], expected: dict[str, int]) -> None:
-    kernel = kernel_of(make).apply(UPCAST)
+    kernel = apply_opt(kernel_of(make), UPCAST)
     assert widths(kernel) == expected
     with Context(TARGET="sm_80", DEVICE="PYTHON", SPEC=1):
         *_, item = create_schedule([make().lazydata])
@@ -82,14 +82,14 @@ def test_aligned_neighbours_are_one_vector(make: Callable[[], Tensor], expected:
 
 
 def test_a_mask_that_all_lanes_share_is_one() -> None:
-    kernel = kernel_of(lambda: numbers(6, 8).pad(((1, 1), (0, 0))) * 2).apply(Opt(OptOps.UPCAST, 1, 4))
+    kernel = apply_opt(kernel_of(lambda: numbers(6, 8).pad(((1, 1), (0, 0))) * 2), Opt(OptOps.UPCAST, 1, 4))
     assert widths(kernel) == {"LOAD 4": 1, "STORE 4": 1}
     assert any(node.op is Ops.LOAD and len(node.src[0].src) == 3 for node in lower(kernel))
 
 
 def test_a_row_that_is_gathered_is_read_in_vectors() -> None:
     places = Tensor(np.array([3, 1, 2, 2], np.int32), device="PYTHON").realize()
-    assert widths(kernel_of(lambda: numbers(8, 16)[places]).apply(Opt(OptOps.UPCAST, 1, 4)))["LOAD 4"] == 1
+    assert widths(apply_opt(kernel_of(lambda: numbers(8, 16)[places]), Opt(OptOps.UPCAST, 1, 4)))["LOAD 4"] == 1
 
 
 def test_elementwise_results_are_computed_in_vectors_where_many_work_items_are_left() -> None:
@@ -164,7 +164,7 @@ def test_a_program_for_memory_that_starts_anywhere_has_no_vectors() -> None:
 @pytest.mark.skipif(WORK_ITEMS not in GPUS, reason="GPU: no OpenCL driver on this machine")
 def test_buffers_of_opencl_may_start_anywhere() -> None:
     with Context(TARGET="opencl"):
-        runner = compile_optimised("GPU", kernel_of(lambda: numbers(64) * 2).apply(UPCAST))
+        runner = compile_optimised("GPU", apply_opt(kernel_of(lambda: numbers(64) * 2), UPCAST))
     given, out = np.arange(80, dtype=np.float32), np.zeros(80, np.float32)
     for first in (0, 1, 2, 4):
         pair = [Buffer.from_memory("GPU", F32, whole[first : first + 64]) for whole in (out, given)]

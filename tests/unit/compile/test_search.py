@@ -33,7 +33,7 @@ from tinyexplore.compile.candidate import numbers as numbers_of
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.engine import measuring_on
-from tinyexplore.kernel import Kernel, Opt, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.kernel import search as beam
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Measured, Recorder, Searched, recording
@@ -304,7 +304,7 @@ def test_a_time_from_a_busy_machine_is_marked(crowded: bool, monkeypatch: pytest
 
 def test_candidates_that_are_the_same_program_are_timed_once() -> None:
     kernel = kernel_of(from_numpy(numbers(16)).alu(Ops.NEG), Device["LLVM"].target)
-    one = kernel.apply(Opt(OptOps.UPCAST, 0, 2))
+    one = apply_opt(kernel, Opt(OptOps.UPCAST, 0, 2))
     with search.Bench("LLVM", kernel) as bench:
         first, again = bench.times([one, one], math.inf)
     assert again.seconds == first.seconds < 1

@@ -11,7 +11,7 @@ import pytest
 from tinyexplore import Device, Tensor
 from tinyexplore.engine import compile_optimised
 from tinyexplore.explore import Dot, loaded_bytes, roofline_svg
-from tinyexplore.kernel import Kernel, Opt, OptOps
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, apply_opts
 
 
 def test_loads_count_with_the_loops_around_them_and_the_lanes_in_them() -> None:
@@ -20,9 +20,9 @@ def test_loads_count_with_the_loops_around_them_and_the_lanes_in_them() -> None:
     kernel = Kernel.of(item.ast, Device[item.device].target)
     plain = compile_optimised(item.device, kernel)
     assert loaded_bytes(plain.spec) == 8 * 32 * 16 * (4 + 4)
-    lanes = compile_optimised(item.device, kernel.apply(Opt(OptOps.VECTOR, 1, 4)))
+    lanes = compile_optimised(item.device, apply_opt(kernel, Opt(OptOps.VECTOR, 1, 4)))
     assert loaded_bytes(lanes.spec) == 8 * 8 * 16 * (4 + 16)
-    rows = compile_optimised(item.device, kernel.apply(Opt(OptOps.VECTOR, 1, 4)).apply(Opt(OptOps.UPCAST, 0, 2)))
+    rows = compile_optimised(item.device, apply_opts(kernel, Opt(OptOps.VECTOR, 1, 4), Opt(OptOps.UPCAST, 0, 2)))
     assert loaded_bytes(rows.spec) == 4 * 8 * 16 * (2 * 4 + 16)
 
 

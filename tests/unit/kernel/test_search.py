@@ -9,7 +9,7 @@ import pytest
 
 from tests.graphs import from_numpy, matmul, numbers
 from tests.support.kernels import kernel_of
-from tinyexplore.kernel import Kernel, Opt, OptOps, beam_search
+from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, beam_search
 from tinyexplore.kernel.search import Timing, find_replayed, neighbours
 from tinyexplore.trace import Measured, Recorder, Searched, recording
 from tinyexplore.uop import Ops
@@ -106,7 +106,7 @@ def test_the_seed_orders_the_candidates_and_equal_times_keep_that_order() -> Non
 def test_neighbours_differ_by_one_opt_more_less_or_changed() -> None:
     kernel = kernel_of(matmul(from_numpy(numbers(64, 64)), from_numpy(numbers(64, 64))))
     for opt in (Opt(OptOps.VECTOR, 1, 16), Opt(OptOps.UPCAST, 0, 4)):
-        kernel = kernel.apply(opt)
+        kernel = apply_opt(kernel, opt)
     found = {after.applied for after in neighbours(kernel)}
     vector, upcast = kernel.applied
     assert (vector,) in found and (upcast,) in found

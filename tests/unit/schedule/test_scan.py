@@ -15,7 +15,7 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised, create_schedule, target_of
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt
 from tinyexplore.kernel.transforms.axes import with_split_axes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import NO_WRITES, splitting
@@ -34,9 +34,9 @@ def test_the_loop_of_a_scan_is_the_innermost_and_takes_no_opt_but_lanes() -> Non
     kernel = Kernel.of(item.ast, MACHINE)
     assert [(axis.arg.kind, axis.size) for axis in kernel.axes] == [(AxisKind.GLOBAL, 40), (AxisKind.SCAN, 8)]
     with pytest.raises(OptError, match="the axis is scan"):
-        kernel.apply(Opt(OptOps.UPCAST, 1, 2))
+        apply_opt(kernel, Opt(OptOps.UPCAST, 1, 2))
     with pytest.raises(OptError, match="the loop of a scan must stay innermost"):
-        kernel.apply(Opt(OptOps.LOCAL, 0, 4))
+        apply_opt(kernel, Opt(OptOps.LOCAL, 0, 4))
 
 
 @settings(max_examples=60, deadline=None)
@@ -57,7 +57,7 @@ def test_lanes_along_a_scan_change_no_result(data: st.DataObject) -> None:
     kernel = Kernel.of(item.ast, Device["LLVM"].target)
     assume(lanes <= kernel.lanes)
     with Context(SPEC=1), np.errstate(all="ignore"):
-        kernel = kernel.apply(Opt(OptOps.VECTOR, scan_axis(kernel), lanes))
+        kernel = apply_opt(kernel, Opt(OptOps.VECTOR, scan_axis(kernel), lanes))
         ExecItem(item, compile_optimised("LLVM", kernel), None, item.buffers).run()
         np.testing.assert_array_equal(buffer_array(item.buffers[0], shape), evaluate(node))
 
@@ -76,7 +76,7 @@ def test_running_products_of_floats_and_recurrences_have_no_lanes() -> None:
         (item,) = create_schedule([node])
         kernel = Kernel.of(item.ast, MACHINE)
         with pytest.raises(OptError, match=words):
-            kernel.apply(Opt(OptOps.VECTOR, scan_axis(kernel), 4))
+            apply_opt(kernel, Opt(OptOps.VECTOR, scan_axis(kernel), 4))
     np.testing.assert_array_equal(to_numpy(x.scan(Ops.MUL, 0)), [0, 0, 0, 0])
 
 

@@ -13,7 +13,7 @@ from tests.support.kernels import MACHINE
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_split_axes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -90,7 +90,7 @@ def test_threads_share_the_rows_of_what_is_fetched_in_order() -> None:
     kinds = {axis.arg.id: axis.arg.kind for axis in kernel.axes}
     assert kinds[0] is AxisKind.THREAD and kinds[1] is AxisKind.SCAN
     with pytest.raises(OptError, match="steps of a scatter come in order"):
-        kernel.apply(Opt(OptOps.VECTOR, 1, 16))
+        apply_opt(kernel, Opt(OptOps.VECTOR, 1, 16))
 
 
 def test_places_that_values_say_are_in_the_buffer_or_nowhere() -> None:
@@ -120,12 +120,12 @@ def test_no_step_comes_twice_or_before_the_copy() -> None:
     }
     for opt, why in refused.items():
         with pytest.raises(OptError, match=why):
-            kernel.apply(opt)
+            apply_opt(kernel, opt)
     for opt in (Opt(OptOps.VECTOR, 2, 4), Opt(OptOps.UPCAST, 0, 3), Opt(OptOps.THREAD, 0), Opt(OptOps.VECTOR, 3, 16)):
-        kernel = kernel.apply(opt)
+        kernel = apply_opt(kernel, opt)
     (item,) = create_schedule([rows_scattered(16)])
     with pytest.raises(OptError, match="each thread would copy all that the others scatter into"):
-        Kernel.of(item.ast, MACHINE).apply(Opt(OptOps.THREAD, 1))
+        apply_opt(Kernel.of(item.ast, MACHINE), Opt(OptOps.THREAD, 1))
 
 
 def test_the_same_place_again_and_again_sees_what_was_there() -> None:

@@ -10,7 +10,7 @@ from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
 from tinyexplore.explore.exports.live_pages.carried import Carried
 from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.tracefile.model import KernelInfo, Program, Stage, Trace
-from tinyexplore.kernel import Kernel
+from tinyexplore.kernel import Kernel, apply_opt
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.renderer.program import spec_of
 from tinyexplore.target import Target
@@ -95,7 +95,7 @@ def _with_opts(kernel: Kernel) -> Kernel:
     with recording(None):
         made = with_merged_axes(with_split_axes(Kernel.of(kernel.original, kernel.target)))
     for opt in kernel.applied:
-        made = made.apply(opt)
+        made = apply_opt(made, opt)
     return made
 
 

@@ -10,6 +10,7 @@ from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.figures import call_text, duration_text, no_time_text
 from tinyexplore.explore.tracefile.readable import Readable, Table
 from tinyexplore.kernel import Opt, OptOps
+from tinyexplore.kernel.opts import KINDS
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.caches import CacheModel
@@ -46,7 +47,7 @@ class AvailableOpts(Readable, tuple[str, ...]):
             if offer.obstacle:
                 continue
             opts = " ".join(opt for opt in self if opt in _texts(offer))
-            rows.append((opts, offer.caution, OptOps[offer.op].kind.laws[0].words))
+            rows.append((opts, offer.caution, KINDS[OptOps[offer.op]].laws[0].words))
         illegal = sum(bool(offer.obstacle) for offer in self.offers)
         notes = (
             (f"{illegal} other combinations of kind and axis are illegal; `.offers` has the reasons.",)

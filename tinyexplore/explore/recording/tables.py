@@ -13,6 +13,7 @@ from tinyexplore.explore.recording.spans import Spans
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH, content_digest
 from tinyexplore.explore.tracefile.model import BufferInfo, Frame, Node, OptLaw, Rule, Source, Transform
 from tinyexplore.explore.tracefile.spans import Span
+from tinyexplore.kernel.opts import KINDS
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import UserFrame
 from tinyexplore.uop import Ops, UOp
@@ -179,7 +180,7 @@ class Tables:
             first = len(self.laws)
             rows = [
                 OptLaw(number, op.name, law.words, law.before, law.after)
-                for number, law in enumerate(op.kind.laws, first)
+                for number, law in enumerate(KINDS[op].laws, first)
             ]
             self.laws += rows
             found = self.law_ids[op] = tuple(row.id for row in rows)

@@ -16,7 +16,7 @@ from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.tracefile.model import KernelVariant, Trace
 from tinyexplore.explore.whatif.measure import Lost, Measure, Measured, Untimed, measured
 from tinyexplore.explore.whatif.variant import variant_of
-from tinyexplore.kernel import Kernel, Opt, hand_coded
+from tinyexplore.kernel import Kernel, Opt, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Recorder, active_recorder, recording, stage, staged
 from tinyexplore.uop import UOp
@@ -82,7 +82,7 @@ class Bench:
         """The kernel after `opts`, each told."""
         kernel = self.start(number)
         for opt in opts:
-            kernel = kernel.apply(opt)
+            kernel = apply_opt(kernel, opt)
         return kernel
 
     def captured(self, number: int) -> Kernel:

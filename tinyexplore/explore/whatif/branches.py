@@ -30,6 +30,7 @@ from tinyexplore.explore.whatif.measure import Measure
 from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, schedule_of
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel, OptOps
+from tinyexplore.kernel.opts import KINDS
 from tinyexplore.util import Config
 
 NOT_HERE = "this trace came from a file: it says what was, and has no program to change; capture it again"
@@ -412,7 +413,7 @@ def with_all_laws(laws: tuple[OptLaw, ...]) -> tuple[OptLaw, ...]:
     found = list(laws)
     for op in OptOps:
         if op.name not in known:
-            for law in op.kind.laws:
+            for law in KINDS[op].laws:
                 found.append(OptLaw(len(found), op.name, law.words, law.before, law.after))
     return tuple(found)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from tinyexplore.explore.tracefile.model import OptOffer
 from tinyexplore.kernel import Kernel, Opt, OptOps
-from tinyexplore.kernel.opts import obstacle
+from tinyexplore.kernel.legality import illegal_because
+from tinyexplore.kernel.opts import KINDS
 from tinyexplore.kernel.search import MOST_COPIES, is_too_much
 from tinyexplore.uop import UOp
 
@@ -26,9 +27,9 @@ def offers_of(kernel: Kernel) -> Iterator[OptOffer]:
 
 def _of_kind(kernel: Kernel, axis: UOp, op: OptOps) -> Iterator[OptOffer]:
     found: dict[tuple[str, str], list[int]] = {}
-    for amount in op.kind.tried(kernel, axis):
+    for amount in KINDS[op].tried(kernel, axis):
         opt = Opt(op, axis.arg.id, amount)
-        against = obstacle(kernel, opt, axis) or ""
+        against = illegal_because(kernel, opt, axis) or ""
         caution = CAUTIONS.get(op, "") if not against and is_too_much(kernel, opt) else ""
         found.setdefault((against, caution), []).append(amount)
     for (against, caution), amounts in found.items():

@@ -7,7 +7,7 @@ from math import prod
 
 from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, UOp
 
 ALONGSIDE = 4  # sums of one row: beyond the L1 cache a cycle brings a vector at best; more take longer to compile

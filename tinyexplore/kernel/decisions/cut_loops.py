@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tinyexplore.kernel.decisions.decision import Choice, Choices, weigh
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps, cut
+from tinyexplore.kernel.opt import Opt, OptOps
+from tinyexplore.kernel.opts import cut
 
 
 def cut_masked_loops(kernel: Kernel) -> Choices:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tinyexplore.kernel.analysis.access import best_block
+from tinyexplore.kernel.apply import apply_opt
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptError
+from tinyexplore.kernel.opt import Opt, OptError
 from tinyexplore.trace import Compared, OptRejected, Weighed, active_recorder
 
 
@@ -94,7 +95,7 @@ def decided(kernel: Kernel, decision: Decision) -> Kernel:
 
 def attempt(kernel: Kernel, choice: Choice) -> Kernel:
     try:
-        return kernel.apply(choice.opt, choice.reason)
+        return apply_opt(kernel, choice.opt, choice.reason)
     except OptError as error:
         recorder = active_recorder()
         if recorder is not None:

@@ -6,7 +6,7 @@ from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
 from tinyexplore.kernel.analysis.product import find_product
 from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tinyexplore.kernel.analysis.barriers import keeps_row
 from tinyexplore.kernel.analysis.memory import step_bytes
-from tinyexplore.kernel.analysis.scratch import keeps_row
 from tinyexplore.kernel.decisions.decision import Choice, Choices, block_of, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.opts.pipe import find_piped
 from tinyexplore.uop import AxisKind, Ops, UOp
 

@@ -8,7 +8,7 @@ from tinyexplore.kernel.analysis.access import is_inside_reduction, lanes_for, o
 from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 ONCE, MOST_ONCE = 0.25, 0.5  # weight of what happens once for each result, each and all of it together

@@ -20,7 +20,7 @@ from tinyexplore.kernel.analysis.memory import (
 from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 
 MOST_STEPS = 8

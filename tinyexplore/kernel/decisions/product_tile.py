@@ -16,7 +16,7 @@ from tinyexplore.kernel.decisions.columns import LONG_STEP, takes_long_steps
 from tinyexplore.kernel.decisions.decision import Choice, Choices, weigh
 from tinyexplore.kernel.decisions.register_tile import sums_in_registers
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.opts.stage import MOST_L2
 from tinyexplore.uop import AxisKind, UOp
 

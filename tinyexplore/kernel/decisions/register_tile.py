@@ -10,7 +10,7 @@ from tinyexplore.kernel.analysis.memory import buffer_bytes, is_read_once, step_
 from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices, block_of
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, UOp
 

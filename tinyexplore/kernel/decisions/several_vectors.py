@@ -9,7 +9,7 @@ from tinyexplore.kernel.analysis.access import is_outer_of, outer_row_axis
 from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches
 from tinyexplore.kernel.decisions.kept_rows import find_pipe
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 FEWEST_STEPS = 1 << 12  # of fewer the call takes longer

@@ -15,7 +15,7 @@ from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches
 from tinyexplore.kernel.decisions.register_tile import find_reduced
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Group, UOp
 
 VECTORS_IN_BLOCK = 256  # of a row, added up by themselves, where it has more than two blocks

@@ -8,7 +8,7 @@ from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
 from tinyexplore.kernel.analysis.work_groups import grid_axes
 from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import config
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Group, Ops
 from tinyexplore.uop.ops import multiplications_in
 

@@ -11,7 +11,7 @@ from tinyexplore.kernel.analysis.strides import Access
 from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
 from tinyexplore.kernel.decisions.several_vectors import FEWEST_STEPS
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms

@@ -9,7 +9,7 @@ from tinyexplore.kernel.analysis.strides import vector_along
 from tinyexplore.kernel.analysis.work_groups import grid_axes, group_items
 from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
 from tinyexplore.kernel.kernel import Kernel
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 # a policy for all GPUs: how many multiprocessors one has, its name does not say

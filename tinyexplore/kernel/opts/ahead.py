@@ -13,7 +13,7 @@ from tinyexplore.uop import Ops, UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
     "What is read in the loop is prefetched `amount` steps earlier, so that it is in the cache by then (where a row is "

@@ -15,7 +15,7 @@ from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 TILE_KINDS = (AxisKind.UPCAST, AxisKind.VECTOR)
 LAW = Law(

@@ -21,7 +21,7 @@ from tinyexplore.uop.uop import ops_mask
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 IDENTITY = {Ops.ADD: 0.0, Ops.MAX: -inf, Ops.MIN: inf}
 LONGEST_BLOCK = 1024
@@ -76,7 +76,7 @@ def goes_in_blocks(kernel: Kernel, axis: UOp) -> bool:
 
 def block_of(kernel: Kernel, axis_id: int) -> int:
     """How many steps of an axis before any Opt one step of its loop stands for by now."""
-    return prod(opt.amount for opt in kernel.applied if opt.op.kind.splits and opt.axis == axis_id)
+    return prod(opt.amount for opt in kernel.applied if opt.op.splits and opt.axis == axis_id)
 
 
 def obstacle(kernel: Kernel, rows: UOp, _: int = 0) -> str | None:
@@ -86,7 +86,7 @@ def obstacle(kernel: Kernel, rows: UOp, _: int = 0) -> str | None:
         return "the steps of a scatter change what they read: none of them is left out"
     if kernel.target.has_local and group_dimensions(kernel.ast):
         return "the work-items of a group go through their loops together: none of them ends before the others"
-    if any(opt.op.kind.moves for opt in kernel.applied):
+    if any(opt.op.moves for opt in kernel.applied):
         return "loops have changed places: which one a mask speaks of is not known any more"
     found = cut_loops(kernel, rows)
     if not found:

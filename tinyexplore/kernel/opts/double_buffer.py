@@ -15,7 +15,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp, index_const
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 BUFFERS = 2  # of each tile
 MOST_HELD = 128  # bytes of the next block in a work-item's registers: of as many as a full multiprocessor has for each

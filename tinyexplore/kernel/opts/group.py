@@ -13,7 +13,7 @@ from tinyexplore.uop.symbolic import text
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
     "A reduction is done in blocks of `amount` steps, each with a partial result",
@@ -61,4 +61,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.GROUP)
 
 
-KIND = OptKind((LAW, GPU), obstacle, apply, amounts=BLOCKS, splits=True, items=ITEMS)
+KIND = OptKind((LAW, GPU), obstacle, apply, amounts=BLOCKS, items=ITEMS)

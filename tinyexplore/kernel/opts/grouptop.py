@@ -11,7 +11,7 @@ from tinyexplore.uop import AxisKind, UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
     "`amount` work-items of a group do a part of a reduction each, from end to end, and meet in shared memory",

@@ -12,15 +12,11 @@ from tinyexplore.uop import UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 BLOCKS = (2, 3, 4, 6, 8, 12, 16, 32)  # the usual sizes of a block of steps
 ITEMS = (64, 128, 256)  # and of a work-group
 ARROW = "  →  "
-
-
-class OptError(ValueError):
-    """An Opt that is not legal here: what was tried, what was found, what would do."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +48,7 @@ class OptKind:
     apply: (kernel, axis, opt) → the ast after it, told to a recorder; asked only where nothing stands against it.
     amounts: what `available_opts` tries, and a search in place of each other; (0,) where the amount is not used.
     partners: (kernel, axis) → the ids of other axes, where the amount names one; `amounts` is empty then.
-    splits: a step of the loop stands for `amount` steps afterwards. moves: loops change places or become one.
     comes_last: why nothing else may be done after it.
-    ends_groups: no work-group may be made after it.
     on_cores: it may be done to what TC has put on a GPU's tensor cores.
     machine: that it is for, "cpu" or "gpu", or "" for any. items: further amounts that are tried on a GPU.
     """
@@ -64,10 +58,7 @@ class OptKind:
     apply: Callable[[Kernel, UOp, Opt], UOp]
     amounts: tuple[int, ...] = (0,)
     partners: Callable[[Kernel, UOp], Sequence[int]] | None = None
-    splits: bool = False
-    moves: bool = False
     comes_last: str = ""
-    ends_groups: bool = False
     on_cores: bool = False
     machine: str = ""
     items: tuple[int, ...] = ()

@@ -12,7 +12,7 @@ from tinyexplore.uop.symbolic import text
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
     "A block of `amount` steps of an output axis becomes a loop inside the other output loops",
@@ -49,4 +49,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.LOCAL)
 
 
-KIND = OptKind((LAW, GPU), obstacle, apply, amounts=BLOCKS, splits=True, on_cores=True, items=ITEMS)
+KIND = OptKind((LAW, GPU), obstacle, apply, amounts=BLOCKS, on_cores=True, items=ITEMS)

@@ -13,7 +13,7 @@ from tinyexplore.uop.symbolic import simplified
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
     "Two output axes (`axis` and, inside it, `amount`) that the result walks as one become one, so that lanes need not "
@@ -62,4 +62,4 @@ def apply(kernel: Kernel, outer: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, parts, str(opt))
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, moves=True, on_cores=True)
+KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, on_cores=True)

@@ -10,7 +10,7 @@ from tinyexplore.uop import UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
     "The runtime divides the grid into work-groups, and no work-item knows of its group (`axis` and `amount` are not "
@@ -21,7 +21,7 @@ LAW = Law(
 
 
 def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
-    if any(opt.op.kind.ends_groups for opt in kernel.applied):
+    if any(opt.op.ends_groups for opt in kernel.applied):
         return "that has been said already"
     if group_dimensions(kernel.ast):
         return "the kernel has a work-group of its own by now (LOCAL or GROUP)"
@@ -34,4 +34,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return kernel.ast
 
 
-KIND = OptKind((LAW,), obstacle, apply, ends_groups=True, machine="gpu")
+KIND = OptKind((LAW,), obstacle, apply, machine="gpu")

@@ -13,7 +13,7 @@ from tinyexplore.uop.symbolic import text
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 AMOUNTS = (8, 16, 32)
 LAW = Law(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.kernel.analysis.scratch import filling, keeps_row, scratch_of
+from tinyexplore.kernel.analysis.barriers import keeps_row, scratch_of
+from tinyexplore.kernel.analysis.scratch import filling
 from tinyexplore.kernel.opts import double_buffer
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
@@ -18,7 +19,7 @@ from tinyexplore.uop.uop import ops_mask
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 OUTER = (AxisKind.GLOBAL, AxisKind.THREAD)
 FIXED = (AxisKind.VECTOR, AxisKind.UPCAST)  # an axis of these stands only for one of the same kind

@@ -18,7 +18,7 @@ from tinyexplore.uop.symbolic import text
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 AMOUNTS = (8, 16, 32)
 OF_ITEMS = (AxisKind.LOCAL, AxisKind.GROUP)
@@ -77,7 +77,7 @@ def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         return found
     if axis.src[0].ranges or not axis.is_static:
         return f"the axis has size {text(axis.src[0])}, and a block has the same size in every call"
-    if any(opt.op.kind.ends_groups for opt in kernel.applied) or not group_dimensions(kernel.ast):
+    if any(opt.op.ends_groups for opt in kernel.applied) or not group_dimensions(kernel.ast):
         return "there is no work-group by now whose work-items could share it: LOCAL makes one"
     if not shared_reads(kernel, axis):
         return "no two work-items of a group read the same in it"

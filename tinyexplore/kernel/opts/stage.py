@@ -18,7 +18,7 @@ from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 STEPS_AT_A_TIME = 8  # of a copy's outermost loop, done inside the others
 MOST_L2 = 8  # a copy may take this many times the L2 cache: read in order, it comes from the next one fast enough

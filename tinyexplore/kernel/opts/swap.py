@@ -12,7 +12,7 @@ from tinyexplore.uop import Ops, UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
     "Two output axes (`axis` and `amount`) change places",
@@ -48,4 +48,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, trade, str(opt))
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, moves=True, on_cores=True)
+KIND = OptKind((LAW,), obstacle, apply, amounts=(), partners=partners, on_cores=True)

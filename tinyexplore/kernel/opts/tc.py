@@ -17,7 +17,7 @@ from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
     "`amount` small numbers of each factor of a sum of products lie side by side in a word, as the dot instruction "

@@ -12,7 +12,7 @@ from tinyexplore.uop import AxisKind, UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
     "The steps of the outermost output axis are divided among the cores (`amount` is not used)",

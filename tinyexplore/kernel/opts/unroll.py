@@ -11,7 +11,7 @@ from tinyexplore.uop import AxisKind, UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 LAW = Law(
     "`amount` steps of a reduction are written out, each with an accumulator of its own",
@@ -30,4 +30,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.UNROLL)
 
 
-KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, splits=True, on_cores=True)
+KIND = OptKind((LAW,), obstacle, apply, amounts=BLOCKS, on_cores=True)

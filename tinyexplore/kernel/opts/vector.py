@@ -13,7 +13,7 @@ from tinyexplore.uop import AxisKind, Ops, UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 PLAIN = Law(
     "The lanes of one vector instruction do `amount` neighbouring steps",
@@ -84,4 +84,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return in_blocks(kernel, axis, opt, AxisKind.VECTOR)
 
 
-KIND = OptKind((PLAIN, SCANNED), obstacle, apply, amounts=BLOCKS, splits=True, machine="cpu")
+KIND = OptKind((PLAIN, SCANNED), obstacle, apply, amounts=BLOCKS, machine="cpu")

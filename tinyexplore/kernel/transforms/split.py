@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.kernel.analysis.scratch import copies_result, kept_along, scratch_of
+from tinyexplore.kernel.analysis.barriers import copies_result, scratch_of
+from tinyexplore.kernel.analysis.scratch import kept_along
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.uop.bounds import bounds
@@ -15,7 +16,7 @@ from tinyexplore.uop.symbolic import as_size, simplified, text
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 REDUCE_KINDS = (AxisKind.REDUCE, AxisKind.GROUP)
 

@@ -13,7 +13,7 @@ from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
-    from tinyexplore.kernel.opts import Opt
+    from tinyexplore.kernel.opt import Opt
 
 
 def on_cores(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:

@@ -15,8 +15,8 @@ from tests.support.machine import complete_target
 from tinyexplore import Tensor
 from tinyexplore.device import Device
 from tinyexplore.engine import create_schedule
-from tinyexplore.kernel import Kernel, hand_coded
-from tinyexplore.kernel.opts import Opt, OptOps
+from tinyexplore.kernel import Kernel, apply_opt, hand_coded
+from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util import Context
 
@@ -79,4 +79,4 @@ def test_a_scalar_loop_is_found() -> None:
         (item,) = create_schedule([(x + 1).lazydata])
         kernel = Kernel.of(item.ast, Device["LLVM"].target)
     assert list(scalar_loops(kernel))
-    assert not list(scalar_loops(kernel.apply(Opt(OptOps.VECTOR, kernel.axes[0].arg.id, 8))))
+    assert not list(scalar_loops(apply_opt(kernel, Opt(OptOps.VECTOR, kernel.axes[0].arg.id, 8))))

@@ -16,7 +16,17 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised, create_schedule
 from tinyexplore.execute.execitem import ExecItem
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.kernel import (
+    Kernel,
+    Opt,
+    OptError,
+    OptOps,
+    apply_opt,
+    apply_opts,
+    available_opts,
+    hand_coded,
+    undo_opt,
+)
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
@@ -115,13 +125,13 @@ def test_every_line_of_a_tile_is_asked_for_once() -> None:
     kernel = hand_coded(kernel_of(unread(3000, 5000).permute((1, 0)).contiguous()))
     assert [distance(*places) for places in prefetches(kernel)] == [32] * 16
     windows = kernel_of(unread(64, 4096).window(1, 9).reduce(Ops.ADD, (2,)))
-    kernel = windows.apply(Opt(OptOps.UNROLL, 2, 9)).apply(Opt(OptOps.AHEAD, 0, 1))
+    kernel = apply_opts(windows, Opt(OptOps.UNROLL, 2, 9), Opt(OptOps.AHEAD, 0, 1))
     assert [distance(*places) for places in prefetches(kernel)] == [4096]
 
 
 def test_masked_loads_are_asked_for_without_a_mask() -> None:
     padded = kernel_of(unread(64, 4096).pad(((3, 3), (0, 0))).reduce(Ops.ADD, (0,)))
-    kernel = padded.apply(Opt(OptOps.AHEAD, 1, 4))
+    kernel = apply_opt(padded, Opt(OptOps.AHEAD, 1, 4))
     assert [distance(*places) for places in prefetches(kernel)] == [4 * 4096]
     with Context(SPEC=1):
         lower(kernel)
@@ -137,10 +147,10 @@ def test_sizes_that_are_known_late_may_look_ahead(axis: int) -> None:
         shown = values[:size].T if axis else values[:size]
         (item,) = create_schedule([(Tensor(values, device="LLVM")[: SIZE.bind(size)] * 2).sum(1 - axis).lazydata])
         start = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
-        for opt in start.available_opts():
+        for opt in available_opts(start):
             if opt.op is OptOps.AHEAD:
                 tried += 1
-                runner, bound = compile_optimised("LLVM", start.apply(opt)), item.arguments(item.bound)
+                runner, bound = compile_optimised("LLVM", apply_opt(start, opt)), item.arguments(item.bound)
                 ExecItem(item, runner, None, item.buffers, values=bound).run()
                 found = np.frombuffer(item.buffers[0].copyout(), np.float32)
                 np.testing.assert_allclose(found[: len(shown)], 2 * shown.sum(1), rtol=1e-4, atol=1e-4)
@@ -168,7 +178,7 @@ def test_no_bit_of_a_result_changes(program: str, device: str) -> None:
     *_, item = create_schedule([PROGRAMS[program]()])
     item = replace(item, device=device)
     start = hand_coded(Kernel.of(item.ast, target))
-    last = [opt for opt in start.available_opts() if opt.op is OptOps.AHEAD]
+    last = [opt for opt in available_opts(start) if opt.op is OptOps.AHEAD]
     assert last
 
     def result(kernel: Kernel) -> bytes:
@@ -180,11 +190,11 @@ def test_no_bit_of_a_result_changes(program: str, device: str) -> None:
 
     expected = result(start)
     for opt in last[:: 1 if device == "LLVM" else 4]:
-        assert result(start.apply(opt)) == expected, opt
+        assert result(apply_opt(start, opt)) == expected, opt
 
 
 def test_renderers_write_it_as_their_compilers_have_it() -> None:
-    kernel = kernel_of(unread(64, 64).reduce(Ops.ADD, (0,))).apply(Opt(OptOps.AHEAD, 1, 4))
+    kernel = apply_opt(kernel_of(unread(64, 64).reduce(Ops.ADD, (0,))), Opt(OptOps.AHEAD, 1, 4))
     uops = lower(kernel)
     texts = {}
     for name in ("LLVM", "CLANG", "PYTHON"):
@@ -197,15 +207,15 @@ def test_renderers_write_it_as_their_compilers_have_it() -> None:
 
 def test_what_stands_against_it_is_said() -> None:
     kernel = kernel_of(unread(64, 64).reduce(Ops.ADD, (0,)))
-    ahead = kernel.apply(Opt(OptOps.AHEAD, 1, 4))
-    assert ahead.undo().ast is kernel.ast
+    ahead = apply_opt(kernel, Opt(OptOps.AHEAD, 1, 4))
+    assert undo_opt(ahead).ast is kernel.ast
     for start, opt, words in (
         (ahead, Opt(OptOps.AHEAD, 0, 1), "looks ahead already"),
         (ahead, Opt(OptOps.UNROLL, 1, 4), "do this before AHEAD"),
         (kernel, Opt(OptOps.AHEAD, 1, 64), "choose steps from 1 to 63"),
-        (kernel.apply(Opt(OptOps.VECTOR, 0, 16)), Opt(OptOps.AHEAD, 2, 1), "only loops do this"),
+        (apply_opt(kernel, Opt(OptOps.VECTOR, 0, 16)), Opt(OptOps.AHEAD, 2, 1), "only loops do this"),
         (kernel_of(unread(64).reshape((1, 64)).expand((8, 64)).contiguous()), Opt(OptOps.AHEAD, 0, 1), "no address"),
     ):
         with pytest.raises(OptError, match=words):
-            start.apply(opt)
-    assert ahead.apply(Opt(OptOps.THREAD, 0)).axis(1).arg.ahead == 4
+            apply_opt(start, opt)
+    assert apply_opt(ahead, Opt(OptOps.THREAD, 0)).axis(1).arg.ahead == 4

@@ -17,7 +17,7 @@ from tinyexplore.codegen import lower
 from tinyexplore.device import Device
 from tinyexplore.dtype import dtypes
 from tinyexplore.engine import compile_optimised, create_schedule
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded, undo_opt
 from tinyexplore.kernel.search import find_replayed
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
@@ -76,12 +76,12 @@ def test_no_bit_of_a_result_changes(program: str, device: str) -> None:
     (item,) = create_schedule([PROGRAMS[program]()])
     item = replace(item, device=device)
     plain = Kernel.of(item.ast, target)
-    (axis, *_) = [opt.axis for opt in plain.available_opts() if opt.op is OptOps.PIPE]
+    (axis, *_) = [opt.axis for opt in available_opts(plain) if opt.op is OptOps.PIPE]
     most = plain.axis(axis).size // 2
     for start in (plain, in_vectors(plain)) if device == "LLVM" else (plain,):
         expected = result(item, start)
         for amount in (3, 4, most) if device == "LLVM" else (4,):
-            assert result(item, start.apply(Opt(OptOps.PIPE, axis, amount))) == expected, amount
+            assert result(item, apply_opt(start, Opt(OptOps.PIPE, axis, amount))) == expected, amount
 
 
 def test_parts_may_be_done_in_any_order() -> None:
@@ -89,7 +89,7 @@ def test_parts_may_be_done_in_any_order() -> None:
     start = in_vectors(Kernel.of(item.ast, Device["LLVM"].target))
     expected = result(item, start)
     for amount in (3, 7, 64, 150):
-        assert result(item, start.apply(Opt(OptOps.PIPE, 0, amount)), parts=5) == expected, amount
+        assert result(item, apply_opt(start, Opt(OptOps.PIPE, 0, amount)), parts=5) == expected, amount
 
 
 def test_no_bit_of_a_result_changes_after_other_opts() -> None:
@@ -102,11 +102,11 @@ def test_no_bit_of_a_result_changes_after_other_opts() -> None:
         kernel = random_opts(random, Kernel.of(item.ast, Device["LLVM"].target))
         start = find_replayed(kernel, [opt for opt in kernel.applied if opt.op is not OptOps.PIPE])
         assert start is not None
-        for opt in start.available_opts():
+        for opt in available_opts(start):
             if opt.op is OptOps.PIPE:
                 tried += 1
                 amount = random.randint(3, start.axis(opt.axis).size // 2)
-                piped = start.apply(Opt(OptOps.PIPE, opt.axis, amount))
+                piped = apply_opt(start, Opt(OptOps.PIPE, opt.axis, amount))
                 assert result(item, piped, parts=3) == result(item, start), (number, piped.applied)
                 break
     assert tried > 10
@@ -146,22 +146,22 @@ def test_what_stands_against_it_is_said() -> None:
     kernel = kernel_of(softmax(unread(64, 256)))
     store = kernel.ast.src[0]
     rows, columns = sorted(axis.arg.id for axis in store.ranges)
-    piped = kernel.apply(Opt(OptOps.PIPE, rows, 4))
-    assert piped.undo().ast is kernel.ast
-    assert not piped.available_opts()
-    lanes = kernel.apply(Opt(OptOps.VECTOR, columns, 16))
+    piped = apply_opt(kernel, Opt(OptOps.PIPE, rows, 4))
+    assert undo_opt(piped).ast is kernel.ast
+    assert not available_opts(piped)
+    lanes = apply_opt(kernel, Opt(OptOps.VECTOR, columns, 16))
     short = kernel_of(softmax(unread(64, 16)))
     for axis in [axis for axis in short.axes if axis.arg.id != rows]:
-        short = short.apply(Opt(OptOps.VECTOR, axis.arg.id, 16))
+        short = apply_opt(short, Opt(OptOps.VECTOR, axis.arg.id, 16))
     for start, opt, words in (
         (kernel, Opt(OptOps.PIPE, rows, 2), "choose blocks of 3 to half of that"),
         (kernel, Opt(OptOps.PIPE, rows, 33), "choose blocks of 3 to half of that"),
         (kernel, Opt(OptOps.PIPE, columns, 4), "fill a row a step"),
         (lanes, Opt(OptOps.PIPE, rows, 4), "do not walk the row in the same steps"),
-        (kernel.apply(Opt(OptOps.UPCAST, rows, 2)), Opt(OptOps.PIPE, rows, 4), "several rows are kept at once"),
+        (apply_opt(kernel, Opt(OptOps.UPCAST, rows, 2)), Opt(OptOps.PIPE, rows, 4), "several rows are kept at once"),
         (short, Opt(OptOps.PIPE, rows, 4), "all in registers"),
         (piped, Opt(OptOps.THREAD, rows), "PIPE comes last"),
         (kernel_of(unread(64, 64).alu(Ops.EXP)), Opt(OptOps.PIPE, 0, 4), "keeps one row"),
     ):
         with pytest.raises(OptError, match=words):
-            start.apply(opt)
+            apply_opt(start, opt)

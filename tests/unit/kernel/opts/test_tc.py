@@ -11,7 +11,7 @@ from tests.ops.support import thorough
 from tinyexplore import Context, Device, Tensor, dtypes
 from tinyexplore.codegen import lower
 from tinyexplore.compile.compiler import choose_opts
-from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, hand_coded
+from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded, undo_opt
 from tinyexplore.uop import Group, Ops
 from tinyexplore.uop.semantics import evaluate
 
@@ -74,16 +74,16 @@ def test_where_it_is_legal_and_what_is_said_elsewhere() -> None:
         (item,) = product("bfloat16", 32, 48, 64)[0].schedule()
         assert item.ast is not None
         kernel = Kernel.of(item.ast, Device["LLVM"].target)
-        assert [opt for opt in kernel.available_opts() if opt.op is OptOps.TC] == [Opt(OptOps.TC, 2, 2)]
-        assert kernel.apply(Opt(OptOps.TC, 2, 2)).undo().ast is kernel.ast
+        assert [opt for opt in available_opts(kernel) if opt.op is OptOps.TC] == [Opt(OptOps.TC, 2, 2)]
+        assert undo_opt(apply_opt(kernel, Opt(OptOps.TC, 2, 2))).ast is kernel.ast
         with pytest.raises(OptError, match="a word holds 2 of these values"):
-            kernel.apply(Opt(OptOps.TC, 2, 4))
+            apply_opt(kernel, Opt(OptOps.TC, 2, 4))
         with pytest.raises(OptError, match="only loops of sums"):
-            kernel.apply(Opt(OptOps.TC, 0, 2))
+            apply_opt(kernel, Opt(OptOps.TC, 0, 2))
         (plain,) = (Tensor.ones(32, 32).contiguous().realize() @ Tensor.ones(32, 32).contiguous().realize()).schedule()
         assert plain.ast is not None
         with pytest.raises(OptError, match="does not sum products of two values that LLVM has a dot instruction for"):
-            Kernel.of(plain.ast, Device["LLVM"].target).apply(Opt(OptOps.TC, 2, 2))
+            apply_opt(Kernel.of(plain.ast, Device["LLVM"].target), Opt(OptOps.TC, 2, 2))
 
 
 def test_what_a_dot_product_of_words_is() -> None:

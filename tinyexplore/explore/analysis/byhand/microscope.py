@@ -10,7 +10,7 @@ from tinyexplore.explore.analysis.byhand.lru import Cache
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.recording.drafts import opt_text
 from tinyexplore.explore.recording.kept import Kept
-from tinyexplore.kernel import Kernel, Opt
+from tinyexplore.kernel import Kernel, Opt, apply_opt
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.uop import UOp
 
@@ -49,7 +49,7 @@ def lowered(kernel: Kernel, opts: Iterable[Opt | str]) -> tuple[Kernel, tuple[UO
     """`kernel` with `opts` in place of its own, and its linear program."""
     other = Kernel(kernel.original, kernel.target, kernel.original, kernel.original)
     for opt in opts:
-        other = other.apply(to_opt(opt) if isinstance(opt, str) else opt)
+        other = apply_opt(other, to_opt(opt) if isinstance(opt, str) else opt)
     return other, tuple(lower(other))
 
 

@@ -21,7 +21,7 @@ from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH
 from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.explore.tracefile.query import related
-from tinyexplore.kernel import Kernel, hand_coded
+from tinyexplore.kernel import Kernel, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.renderer import RenderError
 from tinyexplore.target import Target
@@ -89,7 +89,7 @@ def lowered(captured: Kernel, target: Target, places: dict[UOp, int], settings: 
         if captured.start is not ast:
             kernel = with_merged_axes(with_split_axes(kernel))
         for opt in captured.applied:
-            kernel = kernel.apply(opt)
+            kernel = apply_opt(kernel, opt)
         return kernel
 
     with recording(recorder), stage("kernel", ast, 0, ast):

@@ -8,6 +8,7 @@ from typing import ClassVar
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+from tinyexplore.kernel import apply_opt
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,4 +29,4 @@ class ApplyOpt:
             raise Refused(
                 "an opt changes the loops of a kernel, and this branch is a text that was edited: undo that first"
             )
-        return try_out(place, self.kernel, lambda: place.kernel(self.kernel).apply(opt))
+        return try_out(place, self.kernel, lambda: apply_opt(place.kernel(self.kernel), opt))

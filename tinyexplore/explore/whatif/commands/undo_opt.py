@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+from tinyexplore.kernel import undo_opt
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +27,4 @@ class UndoOpt:
             return Outcome(same=place.branches[place.parent.parent])
         if not place.bench.under_settings(lambda: place.kernel(self.kernel)).applied:
             raise Refused("there is nothing to undo: no opt was applied")
-        return try_out(place, self.kernel, lambda: place.kernel(self.kernel).undo())
+        return try_out(place, self.kernel, lambda: undo_opt(place.kernel(self.kernel)))

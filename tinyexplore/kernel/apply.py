@@ -1,0 +1,34 @@
+"""Applying Opts to a kernel, and undoing the last one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.legality import check_opt
+from tinyexplore.kernel.opt import Opt
+from tinyexplore.kernel.opts import KINDS
+from tinyexplore.trace import OptApplied, active_recorder
+
+
+def apply_opt(kernel: Kernel, opt: Opt, reason: str = "") -> Kernel:
+    """The kernel after `opt`; OptError where it is not legal. A recorder gets the event and the `reason`."""
+    axis = check_opt(kernel, opt)
+    ast = KINDS[opt.op].apply(kernel, axis, opt)
+    after = replace(kernel, ast=ast, applied=(*kernel.applied, opt))
+    recorder = active_recorder()
+    if recorder is not None:
+        recorder.record(OptApplied(kernel, opt, after, reason))
+    return after
+
+
+def apply_opts(kernel: Kernel, *opts: Opt) -> Kernel:
+    """The kernel after all `opts`, first to last; OptError where one of them is not legal."""
+    for opt in opts:
+        kernel = apply_opt(kernel, opt)
+    return kernel
+
+
+def undo_opt(kernel: Kernel) -> Kernel:
+    """The kernel without its last Opt."""
+    return apply_opts(kernel.restarted(kernel.start), *kernel.applied[:-1])

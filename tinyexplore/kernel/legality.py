@@ -1,0 +1,89 @@
+"""Legality of an Opt on a kernel: the target, the work-group that would result, and what the kind itself checks."""
+
+from __future__ import annotations
+
+from tinyexplore.kernel.analysis.work_groups import group_dimensions, group_items, shared_bytes
+from tinyexplore.kernel.kernel import Kernel
+from tinyexplore.kernel.opt import Opt, OptError, OptOps
+from tinyexplore.kernel.opts import KINDS
+from tinyexplore.trace import recording
+from tinyexplore.uop import Ops, UOp
+
+MOST_DIMENSIONS = 3  # of a work-group
+
+
+def check_opt(kernel: Kernel, opt: Opt) -> UOp:
+    """The axis of `opt`; OptError where the kernel lacks it or the Opt is not legal."""
+    axis = kernel.axis(opt.axis)
+    reason = illegal_because(kernel, opt, axis)
+    if reason is not None:
+        by = f" by {opt.amount}" if opt.amount else ""
+        raise OptError(f"{opt.op.name} axis {opt.axis}{by}: {reason}")
+    return axis
+
+
+def available_opts(kernel: Kernel) -> tuple[Opt, ...]:
+    """Every Opt, with the usual amounts, that is legal for `kernel` now."""
+    legal = []
+    for axis in kernel.axes:
+        for op, kind in KINDS.items():
+            for amount in kind.tried(kernel, axis):
+                opt = Opt(op, axis.arg.id, amount)
+                if illegal_because(kernel, opt, axis) is None:
+                    legal.append(opt)
+    return tuple(legal)
+
+
+def illegal_because(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
+    """Why `opt` is not legal for `kernel`, as text; None where it is."""
+    for done in kernel.applied:
+        if KINDS[done.op].comes_last:
+            return f"{KINDS[done.op].comes_last}: {done.op.name} comes last"
+    reason = (
+        wrong_machine(kernel, opt.op)
+        or held_by_cores(kernel, opt, axis)
+        or KINDS[opt.op].obstacle(kernel, axis, opt.amount)
+    )
+    if reason is None and kernel.target.has_local and opt.amount and KINDS[opt.op].partners is None:
+        return too_large_a_group(kernel, opt, axis)
+    return reason
+
+
+def wrong_machine(kernel: Kernel, op: OptOps) -> str | None:
+    """What forbids a kind of Opt that is for other machines."""
+    target = kernel.target
+    if KINDS[op].machine == "gpu" and not target.has_local:
+        return f"{target.name} has no work-groups: this is for GPUs (TARGET=opencl, say)"
+    if KINDS[op].machine == "cpu" and target.has_local:
+        return f"this is for cores with caches and vectors, and {target.name} has work-groups"
+    return None
+
+
+def held_by_cores(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
+    """What forbids an Opt where tensor cores do the sum: it has their registers for each of its results."""
+    if not kernel.find(Ops.WMMA):
+        return None
+    if not KINDS[opt.op].on_cores:
+        return "tensor cores do the sum: do this before TC, or without"
+    if opt.op is OptOps.UNROLL and axis.is_static and opt.amount and axis.size % opt.amount:
+        return f"what is left over would be a sum of its own, of other registers: choose a divisor of {axis.size}"
+    return None
+
+
+def too_large_a_group(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
+    """What forbids the work-group that a kernel of a GPU would have after `opt`."""
+    target = kernel.target
+    with recording(None):
+        after = KINDS[opt.op].apply(kernel, axis, opt)
+    dimensions = group_dimensions(after)
+    if dimensions and any(done.op.ends_groups for done in kernel.applied):
+        return "NOLOCALS leaves it to the runtime what is a work-group"
+    if len(dimensions) > MOST_DIMENSIONS:
+        return f"a work-group has {MOST_DIMENSIONS} dimensions at the most, and all are taken"
+    items, nbytes = group_items(after), shared_bytes(after)
+    if items > target.group_items:
+        return f"a work-group would have {items} work-items; {target.name} has {target.group_items} at the most"
+    if nbytes > target.shared_bytes:
+        have = f"{target.name} has {target.shared_bytes >> 10}"
+        return f"it would take {nbytes >> 10} KiB of shared memory; {have}"
+    return None
