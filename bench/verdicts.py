@@ -54,7 +54,7 @@ def with_opts(text: str, work: Callable[[], Explorer]) -> Explorer:
     def chosen(kernel: Kernel, *_: Any, **__: Any) -> Kernel:
         kernel = with_merged_axes(with_split_axes(kernel))
         for opt in to_opts(text):
-            kernel = kernel.apply(opt)
+            kernel = apply_opt(kernel, opt)
         return kernel
 
     with patch.object(compiler, "hand_coded", chosen):
