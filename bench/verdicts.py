@@ -48,7 +48,7 @@ def with_opts(text: str, work: Callable[[], Explorer]) -> Explorer:
 
     from tinyexplore.compile import compiler
     from tinyexplore.explore.analysis.opts import to_opts
-    from tinyexplore.kernel import Kernel
+    from tinyexplore.kernel import Kernel, apply_opt
     from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 
     def chosen(kernel: Kernel, *_: Any, **__: Any) -> Kernel:
