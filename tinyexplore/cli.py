@@ -11,6 +11,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from tinyexplore.explore.exports.perfetto import MissingPackage, to_perfetto
 from tinyexplore.explore.exports.scripts import reproducer
 from tinyexplore.explore.exports.tabular import TABLES, rows_of, table_text
 from tinyexplore.explore.exports.timeline import save_chrome_trace
+from tinyexplore.explore.notebook.requests import REQUESTS, answer
 from tinyexplore.explore.notebook.session import Explorer, capture
 from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.explore.tracefile.pictures.highlight import for_stream
@@ -162,6 +164,21 @@ def _add_files(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     export.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
     export.add_argument("out", metavar="OUT", help="the file to write")
     export.set_defaults(command=run_export)
+
+    ask = commands.add_parser(
+        "ask",
+        help="respond to a request about a trace, in JSON",
+        description="Respond to a request about a trace, in JSON. The exit status is 1 where the response is an error. "
+        "A trace from a file has no kernels that can run again: requests that need them are errors.",
+    )
+    ask.add_argument("trace", metavar="TRACE", help="a trace written by `run --trace` or `Explorer.save`")
+    ask.add_argument(
+        "request",
+        metavar="REQUEST",
+        nargs="?",
+        help="""such as '{"ask": "why", "node": 17}'; without it the requests are listed""",
+    )
+    ask.set_defaults(command=run_ask)
 
     comparison = commands.add_parser(
         "compare",
@@ -384,6 +401,23 @@ def run_export(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     _say(f"wrote {out}")
     return OK
+
+
+def run_ask(options: argparse.Namespace) -> int:
+    """The response to a request, or the table of requests."""
+    trace = _loaded(options.trace)
+    if options.request is None:
+        for name, cls in REQUESTS.items():
+            names = ", ".join(one.name for one in fields(cls))  # type: ignore[arg-type]
+            _say(f"{name}({names}): {(cls.__doc__ or '').strip().splitlines()[0]}")
+        return OK
+    try:
+        data = json.loads(options.request)
+    except ValueError as error:
+        raise UsageError(f"the request is no JSON: {error}") from error
+    response = answer(trace, data)
+    _say(json.dumps(response, indent=2, ensure_ascii=False))
+    return FAILED if "error" in response else OK
 
 
 def _loaded(path: str) -> Trace:

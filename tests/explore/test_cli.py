@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 from tests.explore import toy
 from tinyexplore import cli
 from tinyexplore.explore import Trace
+from tinyexplore.explore.notebook.requests import REQUESTS, answer
 from tinyexplore.util import Context
 
 SCRIPT = """
@@ -151,3 +153,20 @@ def test_the_command_shows_its_usage():
 def test_an_option_that_cannot_be_is_said_before_anything_runs(script, capsys):
     assert cli.main(["run", "--beam", "-2", str(script())]) == 2
     assert capsys.readouterr() == ("", "tinyexplore run: BEAM=-2: cannot be negative; 0 is off or the default\n")
+
+
+def test_ask_responds_to_a_request_about_a_trace(script, tmp_path, capsys):
+    path = tmp_path / "trace.json.gz"
+    assert cli.main(["run", str(script()), "--trace", str(path)]) == 0
+    trace = Trace.load(path)
+    node = next(stage.before[0] for stage in trace.stages if stage.name == "simplify")
+    capsys.readouterr()
+    request = {"ask": "why", "node": node}
+    assert cli.main(["ask", str(path), json.dumps(request)]) == 0
+    assert json.loads(capsys.readouterr().out) == answer(trace, request)
+    assert cli.main(["ask", str(path), '{"ask": "gpu"}']) == 1
+    assert list(json.loads(capsys.readouterr().out)) == ["error"]
+    assert cli.main(["ask", str(path), "{"]) == 2
+    capsys.readouterr()
+    assert cli.main(["ask", str(path)]) == 0
+    assert [line.partition("(")[0] for line in capsys.readouterr().out.splitlines()] == list(REQUESTS)
