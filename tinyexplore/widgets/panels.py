@@ -72,7 +72,9 @@ class Panel:
     """For such a place: a sentence, and the call that would help (`KERNEL` stands for the kernel's number)."""
     answer: str = ""
     """The function from a Trace to the dataclass that it shows, "module:function". It responds to the request of the
-    panel's name, and pages keep its result."""
+    panel's name, and pages store its result."""
+    response: str = ""
+    """The name of that dataclass, in the same module."""
     widget: Widget | None = None
     """Its widget, if it has one."""
 

@@ -76,8 +76,10 @@ def export_html(
     script = script_text("standalone")
     title = escape(trace.title or "tinyexplore")
     options = f' data-options="{escape(json.dumps({"tour": list(tour)}))}"' if tour else ""
+    from tinyexplore.explore.exports.panels import panel_responses  # noqa: PLC0415 (it imports the rows of panels)
+
     shapes = {canonical(Shape(node)): to_data(data) for node, data in shapes_data(trace).items()}
-    stored = {"responses": {**shapes, **(responses or {})}, "runnable": list(runnable)}
+    stored = {"responses": {**shapes, **panel_responses(trace), **(responses or {})}, "runnable": list(runnable)}
     words = well_formed(json.dumps(stored, ensure_ascii=False, separators=(",", ":")))
     packed = b64encode(gzip.compress(words.encode(), mtime=0)).decode()
     scripts = [script, script_text("live")] if engine else [script]

@@ -18,6 +18,7 @@ from tinyexplore.explore.analysis.requests import (
     request,
     respond,
 )
+from tinyexplore.explore.exports import panels as _panels  # noqa: F401  it registers the requests of panels
 from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.explore.whatif.requests import Commands  # it registers further requests
 

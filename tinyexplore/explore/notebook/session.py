@@ -489,6 +489,14 @@ class Explorer(WhatIfDoor, ByHand):
         """A panel as a widget of its own, by its name: "kernels", "timing", … ValueError names all."""
         return self._part().plain(name)
 
+    def panel_result(self, panel: str) -> Any:
+        """What a panel shows, as a dataclass with a readable text. KeyError for an unknown panel, ValueError for one
+        whose content does not follow from the trace alone."""
+        from tinyexplore.explore.exports.panels import result_of
+        from tinyexplore.widgets.panels import panel_named
+
+        return result_of(self.trace, panel_named(panel))
+
     @property
     def stepper(self) -> PartWidget:
         """The passes and their firings, step by step, as a widget of their own."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 from tinyexplore.explore.tracefile.figures import duration_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
+K = TypeVar("K")
 OUTSIDE = "(outside of modules)"
 
 
@@ -138,17 +139,25 @@ def _whole(
 
 
 def _shares(trace: Trace, kernel: KernelInfo) -> dict[tuple[int | None, bool], float]:
-    """(module, whether for gradients) → its part of a kernel, by the elements computed; the parts add up to 1."""
-    work: dict[tuple[int | None, bool], float] = {}
+    """(module, whether for gradients) → its part of a kernel."""
+    return shares(trace, kernel, lambda node: (node.scope, node.backward))
+
+
+def shares(trace: Trace, kernel: KernelInfo, key_of: Callable[[Node], K]) -> dict[K, float]:
+    """Key → its part of a kernel, by the elements that its operations compute; the parts add up to 1.
+
+    A kernel that only moves data is divided evenly among the keys of its results.
+    """
+    work: dict[K, float] = {}
     for member in dict.fromkeys((*kernel.nodes, *kernel.roots)):
         node = trace.nodes[member]
         if node.kind == "lazybuffer" and node.group not in ("movement", "const", "buffer"):
-            key = (node.scope, node.backward)
+            key = key_of(node)
             work[key] = work.get(key, 0.0) + _elements(trace, node)
     total = sum(work.values())
     if not total:
         roots = [trace.nodes[root] for root in kernel.roots]
-        keys = list(dict.fromkeys((node.scope, node.backward) for node in roots)) or [(None, False)]
+        keys = list(dict.fromkeys(key_of(node) for node in roots))
         return {key: 1 / len(keys) for key in keys}
     return {key: part / total for key, part in work.items()}
 

@@ -14,7 +14,8 @@ from tinyexplore.explore.exports.live_pages.precompiled import precompiled
 from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_FILES, PYODIDE_LOCK
 
 PACKAGE = Path(__file__).resolve().parents[3]
-_LEFT_OUT = {"static", "widgets", "__pycache__"}  # the page has the front end already
+_LEFT_OUT = {"static", "__pycache__"}  # the page has the front end already
+_WIDGETS = {"widgets/__init__.py", "widgets/panels.py"}  # all of this package that a page needs: the rows of panels
 # not needed in a page: the command line, what generates files of the repository, and what makes pages
 _NOT_PACKED = {"cli.py", "__main__.py", "explore/glossary.py", "explore/schema.py", "codegen/matchers.py"}
 _NOT_PACKED |= {
@@ -69,6 +70,7 @@ def engine_files() -> Iterator[Path]:
     for path in sorted(PACKAGE.rglob("*")):
         inside = path.relative_to(PACKAGE)
         of_no_use = path.suffix in (".pyc", ".ll") or inside.as_posix() in _NOT_PACKED  # .ll: LLVM alone compiles it
+        of_no_use |= inside.parts[0] == "widgets" and inside.as_posix() not in _WIDGETS
         if path.is_file() and not _LEFT_OUT.intersection(inside.parts) and not of_no_use:
             yield path
 
