@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Need = Literal["recordings", "branches", "schedules", "throughput", "rosetta", "gpu", "caches", "shape"]
+Need = Literal["recordings", "branches", "schedules", "throughput", "rosetta", "gpu", "caches", "shape", "lines"]
 """What the trace recorded (the first three), or the name of a request whose responses a page stores."""
 
 
@@ -312,6 +312,24 @@ PANELS = (
         "how long each kernel took, and how much that varies",
         "views/timing:TimingView",
         widget=Widget("timing", "The kernels' times with their spread.", f"{_SHEETS}:timing_svg"),
+    ),
+    Panel(
+        "lines",
+        "measure",
+        "your lines of Python, by the time of the kernels that each caused",
+        "views/lines:LinesView",
+        chunk="lines",
+        styles=("views/modules.css",),
+        needs=("lines",),
+        asks=True,
+        instead=("In a notebook Python computes this; so does ", 'view.panel_result("lines")'),
+        answer="tinyexplore.explore.analysis.lines:lines_by_time",
+        response="LinesByTime",
+        widget=Widget(
+            "lines",
+            "The lines of your Python by the time of their kernels. A click selects what a line made.",
+            "tinyexplore.explore.analysis.lines:lines_picture",
+        ),
     ),
     Panel(
         "roofline",

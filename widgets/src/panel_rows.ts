@@ -45,6 +45,7 @@ export const GROUPS = {
     "says": "Time, rates and memory",
     "panels": [
       "timing",
+      "lines",
       "roofline",
       "timeline",
       "memory"
@@ -62,7 +63,7 @@ export const GROUPS = {
 export type Panel = (typeof GROUPS)[keyof typeof GROUPS]["panels"][number];
 
 /** What a page keeps for panels. */
-export type Need = "branches" | "caches" | "gpu" | "recordings" | "rosetta" | "schedules" | "shape" | "throughput";
+export type Need = "branches" | "caches" | "gpu" | "lines" | "recordings" | "rosetta" | "schedules" | "shape" | "throughput";
 
 /** What is known of a panel before its code is there: see `Panel` in panels.py. */
 export interface PanelRow {
@@ -212,6 +213,18 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
   "timing": {
     "title": "Timing"
   },
+  "lines": {
+    "title": "Lines",
+    "chunk": "lines",
+    "needs": [
+      "lines"
+    ],
+    "asks": true,
+    "instead": [
+      "In a notebook Python computes this; so does ",
+      "view.panel_result(\"lines\")"
+    ]
+  },
   "roofline": {
     "title": "Roofline",
     "chunk": "charts"
@@ -240,6 +253,7 @@ export const WIDGETS = {
   "fusion": "fusion",
   "shape": "shape",
   "timing": "timing",
+  "lines": "lines",
   "roofline": "roofline",
   "timeline": "timeline",
   "memory": "memory"

@@ -70,6 +70,11 @@ export interface TranslationsRequest {
   targets?: string | string[] | null;
 }
 
+/** The result that the panel Lines shows. */
+export interface LinesRequest {
+  ask: "lines";
+}
+
 /** All rules, with how often each fired in the trace. */
 export interface RulesRequest {
   ask: "rules";
@@ -143,6 +148,7 @@ export type Question =
   | ThroughputOfRequest
   | VerdictsRequest
   | TranslationsRequest
+  | LinesRequest
   | RulesRequest
   | MatchesRequest
   | CheckRequest
@@ -460,6 +466,25 @@ export interface RosettaData {
   translations: TranslationData[];
 }
 
+/** A line of Python and the time of its kernels. */
+export interface LineTime {
+  source: number | null;
+  file: string;
+  line: number;
+  text: string;
+  time_us: number;
+  share: number;
+  kernels: number[];
+}
+
+/** All lines that caused kernels, in the order of the source. */
+export interface LinesByTime {
+  total_us: number;
+  untimed: number;
+  lines: LineTime[];
+  how: string;
+}
+
 /** A rule: its law, the passes that have it, how often it fired in the capture. `own`: written here. */
 export interface RuleRow {
   name: string;
@@ -574,6 +599,7 @@ export interface Responses {
   "throughput": ThroughputData;
   "verdicts": VerdictList;
   "rosetta": RosettaData;
+  "lines": LinesByTime;
   "rules": RuleList;
   "matches": MatchList;
   "check": CheckResult;

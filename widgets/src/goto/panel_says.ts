@@ -16,6 +16,7 @@ export const PANEL_SAYS = {
   "warps": "what the work-items of a GPU touch together",
   "shape": "where the elements of a tensor lie in memory",
   "timing": "how long each kernel took, and how much that varies",
+  "lines": "your lines of Python, by the time of the kernels that each caused",
   "roofline": "kernels under the ceilings of the machine",
   "timeline": "stages, runs and buffers over time",
   "memory": "buffers: how large, and how long they live",

@@ -1,0 +1,164 @@
+// Lines of the user's Python by the time of the kernels that they caused; a click on one selects what it made.
+
+import { Answering } from "../answering";
+import { chooseKernel } from "../choosing";
+import { button, h, replaceChildren } from "../dom";
+import { count, duration, figures } from "../format";
+import { kernelClass, kernelTitle } from "../kernels";
+import type { LinesByTime, LineTime } from "../requests";
+import type { Change, Store, View } from "../store";
+
+const MOST_CHIPS = 6;
+type Order = "time" | "source";
+
+export class LinesView implements View {
+  readonly element = h("div", { class: "lines-by-time scroll", tabindex: 0, role: "region", "aria-label": "Lines" });
+  private readonly answering: Answering;
+  private found: LinesByTime | null = null;
+  private order: Order = "time";
+  private isAsked = false;
+
+  constructor(private readonly store: Store) {
+    this.answering = new Answering(store, this.element);
+    this.request();
+  }
+
+  update(change: Change): void {
+    if (!this.isAsked) this.request();
+    if (change.cursor || change.selection || change.hover) this.mark();
+  }
+
+  private request(): void {
+    this.isAsked = true;
+    void this.answering.request({
+      question: { ask: "lines" },
+      meanwhile: "adding up the kernels of each line …",
+      nobody: ["In a notebook Python computes this; so does ", 'view.panel_result("lines")'],
+      show: (found) => {
+        this.found = found;
+        this.draw();
+      },
+      say: (text, code) =>
+        replaceChildren(this.element, h("p", { class: "note" }, text, code ? h("code", {}, code) : "")),
+      refused: () => {
+        this.isAsked = false; // it is asked again
+      },
+    });
+  }
+
+  private draw(): void {
+    const { found, order } = this;
+    if (found === null) return;
+    const lines = order === "source" ? found.lines : [...found.lines].sort((a, b) => b.time_us - a.time_us);
+    const most = Math.max(...lines.map(({ time_us }) => time_us), 0);
+    const heads = ["line", "time", "", "share", "place", "kernels"].map((title) => h("span", { class: "head" }, title));
+    replaceChildren(
+      this.element,
+      this.bar(found),
+      h("div", { class: "module-row heads", "aria-hidden": "true" }, ...heads),
+      h("div", { role: "list", "aria-label": "Lines" }, ...lines.map((line) => this.row(line, found, most))),
+      h("p", { class: "note" }, found.how),
+    );
+    this.mark();
+  }
+
+  private bar({ total_us, untimed, lines }: LinesByTime): HTMLElement {
+    const choice = (order: Order, text: string): HTMLElement => {
+      const choose = (): void => {
+        this.order = order;
+        this.draw();
+        this.element.querySelector<HTMLElement>(`[data-order="${order}"]`)?.focus();
+      };
+      const one = button(text, `Lines ${text}`, choose, "quiet");
+      one.dataset.order = order;
+      one.setAttribute("aria-pressed", String(order === this.order));
+      return one;
+    };
+    const missing = untimed > 0 ? `; ${count(untimed, "kernel")} without a time` : "";
+    return h(
+      "div",
+      { class: "bar" },
+      h("span", {}, `${duration(total_us)} in ${count(lines.length, "line")}${missing}`),
+      h("span", { class: "space" }),
+      choice("time", "by time"),
+      choice("source", "in source order"),
+    );
+  }
+
+  private row(line: LineTime, { total_us }: LinesByTime, most: number): HTMLElement {
+    const { file, text, time_us, share, kernels } = line;
+    const number = line.line;
+    const time = total_us > 0 ? duration(time_us) : "–";
+    const percent = total_us > 0 ? `${figures(share * 100)} %` : "–";
+    const short = file.split(/[\\/]/).at(-1) ?? file;
+    const place = number === 0 ? "" : `${short}:${number}`;
+    const says = `${place} ${text}: ${time}, ${percent}, ${count(kernels.length, "kernel")}`;
+    const choose = (event: Event): void => {
+      event.stopPropagation();
+      this.choose(line);
+    };
+    return h(
+      "div",
+      {
+        class: "module-row",
+        role: "listitem",
+        "data-line": `${line.source}:${number}`,
+        onclick: choose,
+        onmouseenter: () => this.store.hover(this.nodes(line)),
+        onmouseleave: () => this.store.hover([]),
+      },
+      number === 0
+        ? h("span", { class: "name faint" }, text)
+        : h("button", { type: "button", class: "name quiet", title: text, "aria-label": says, onclick: choose }, text),
+      h("span", { class: "num" }, time),
+      h("span", { class: "track" }, h("span", { style: `width:${most === 0 ? 0 : (time_us / most) * 100}%` })),
+      h("span", { class: "num" }, percent),
+      h("span", { class: "num", title: `${file}:${number}` }, place),
+      this.chips(kernels),
+    );
+  }
+
+  private chips(kernels: readonly number[]): HTMLElement {
+    const { trace } = this.store.index;
+    const chips = kernels.slice(0, MOST_CHIPS).map((kernel) => {
+      const open = (): void => chooseKernel(this.store, kernel);
+      const chip = button(String(kernel), kernelTitle(trace, kernel), open, `key ${kernelClass(kernel)}`);
+      chip.addEventListener("click", (event) => event.stopPropagation());
+      return chip;
+    });
+    const more = kernels.length - chips.length;
+    return h(
+      "span",
+      { class: "kernel-chips" },
+      h("span", { class: "kernel-count" }, String(kernels.length)),
+      ...chips,
+      more > 0 ? h("span", { class: "faint" }, `+ ${more}`) : null,
+    );
+  }
+
+  private nodes({ source, line }: LineTime): number[] {
+    return source === null ? [] : this.store.index.nodesOfLine(source, line);
+  }
+
+  private choose(line: LineTime): void {
+    if (line.source === null) return;
+    this.store.go({ graph: "lazy", place: "lazy" });
+    this.store.select(this.nodes(line));
+  }
+
+  /** The lines of what is selected; of a hover, those that it is in. */
+  private mark(): void {
+    const { selected, hovered } = this.store;
+    for (const line of this.found?.lines ?? []) {
+      const row = this.element.querySelector<HTMLElement>(`[data-line="${line.source}:${line.line}"]`);
+      const nodes = this.nodes(line);
+      const has = (ids: Set<number>): boolean => ids.size > 0 && nodes.some((id) => ids.has(id));
+      const isWhole = has(selected) && selected.size === nodes.length;
+      row?.classList.toggle("on", isWhole);
+      row?.classList.toggle("lit", !isWhole && has(selected));
+      row?.classList.toggle("hov", has(hovered));
+      if (isWhole) row?.setAttribute("aria-current", "true");
+      else row?.removeAttribute("aria-current");
+    }
+  }
+}
