@@ -19,6 +19,7 @@ from tinyexplore.explore.analysis.verdict.facts import Facts, facts_of
 from tinyexplore.explore.analysis.verdict.rules import KINDS, RULES, judge
 from tinyexplore.explore.analysis.verdict.verdict import program_verdict, verdict_of
 from tinyexplore.explore.tracefile.model import Ceiling
+from tinyexplore.explore.whatif.experiments import MOST, checked
 
 STORED: dict[str, Any] = json.loads((Path(__file__).parent / "verdict_facts.json").read_text("utf-8"))
 PROGRAMS = {one.name: one for one in programs()}
@@ -243,3 +244,24 @@ def test_views_and_pages_get_a_row_for_each_kernel_and_one_for_the_program() -> 
     assert all(row["evidence"] and row["tone"] in ("fast", "middle", "slow", "none") for row in answer["rows"])
     cold = explore(lambda: a + b, repeat=1)
     assert respond(Source(lambda: cold.trace, lambda: cold), {"ask": "verdicts"}) == {"rows": [], "whole": None}
+
+
+def test_a_suggestion_is_tried_and_shows_what_it_gained() -> None:
+    """Opts against no opts: the difference is larger than any noise."""
+    a, b = (Tensor.rand(192, 192).realize() for _ in range(2))
+    view = explore(lambda: a @ b, noopt=1, repeat=5)
+    slow = replace(view.kernels[0].verdict(), likely="latency")
+    found = checked(view, slow)
+    best = found.suggestions[0]
+    assert best.opts and best.time_us is not None and best.gain is not None and best.gain > 2
+    assert len(found.suggestions) <= MOST + len(slow.suggestions)
+    assert view.trace.kernels[0].opts == ()
+    assert checked(view, replace(slow, likely="compute")) == replace(slow, likely="compute")
+
+
+def test_no_experiment_begins_after_the_budget() -> None:
+    a, b = (Tensor.rand(64, 64).realize() for _ in range(2))
+    view = explore(lambda: a @ b, noopt=1, repeat=5)
+    slow = replace(view.kernels[0].verdict(), likely="latency", suggestions=())
+    ticks = iter([0.0, *[100.0] * 10])
+    assert len(checked(view, slow, lambda: next(ticks)).suggestions) == 1

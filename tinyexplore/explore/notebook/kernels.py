@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.figures import call_text, duration_text, no_time_text
 from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.whatif.experiments import checked
 from tinyexplore.kernel import Opt, OptOps
 from tinyexplore.kernel.opts import KINDS
 
@@ -115,12 +116,19 @@ class KernelView(Readable):
 
     # *** analyses ***
 
-    def verdict(self) -> SpeedVerdict:
+    def verdict(self, check: bool = False) -> SpeedVerdict:
         """Is it fast, and if not, why: one sentence with the numbers behind it, by measurements and models.
 
         Needs samples (`repeat=10`). This machine's ceilings are measured if they are not.
+
+        Args:
+            check: also try its suggestions: other opts are compiled and timed, for about a second.
         """
-        return self._view.verdict(self.number)
+        if not check:
+            return self._view.verdict(self.number)
+        found = checked(self._view, self._view.verdict(self.number))
+        self._view.verdicts[self.number] = found
+        return found
 
     def why_opts(self) -> WhyOpts:
         """Why the heuristics chose its opts: each decision with its numbers, and the opts without it."""

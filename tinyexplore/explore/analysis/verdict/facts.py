@@ -122,6 +122,8 @@ class Facts:
     """Bytes of its runs."""
     worst_pitch: int = 0
     """Bytes from one of its runs to the next; 0: they are contiguous."""
+    worst_bytes: int = 0
+    """Bytes of it in all."""
     worst_times: float = 0.0
     """How often it comes from beyond the L2."""
     conflict: str = ""
@@ -388,6 +390,7 @@ class _Loops:
                     worst=self.names[buffer],
                     worst_run=runs.run_bytes,
                     worst_pitch=runs.pitch_bytes or 0,
+                    worst_bytes=operand.nbytes,
                     worst_times=nbytes / max(1, operand.nbytes),
                 )
             pitch = runs.pitch_bytes

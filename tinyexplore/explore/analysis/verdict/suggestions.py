@@ -27,7 +27,8 @@ class Suggestion:
     def result(self) -> str:
         """The outcome as text; "" where it was not tried."""
         if self.gain is not None:
-            return f"{self.gain:.2g}× faster, measured" if self.gain > 1 else f"{1 / self.gain:.2g}× slower, measured"
+            word = f"{self.gain:.2g}× faster" if self.gain > 1 else f"{1 / self.gain:.2g}× slower"
+            return f"{word}, measured: {self.note}" if self.note else f"{word}, measured"
         return self.note
 
 
