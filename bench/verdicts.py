@@ -43,7 +43,7 @@ class Program:
 
 
 def with_opts(text: str, work: Callable[[], Explorer]) -> Explorer:
-    """`work()`, with these opts in place of those that the heuristics choose."""
+    """`work()`, with these opts in place of those that the heuristics choose; `{lanes}` is the width of a vector."""
     from unittest.mock import patch
 
     from tinyexplore.compile import compiler
@@ -53,7 +53,9 @@ def with_opts(text: str, work: Callable[[], Explorer]) -> Explorer:
 
     def chosen(kernel: Kernel, *_: Any, **__: Any) -> Kernel:
         kernel = with_merged_axes(with_split_axes(kernel))
-        for opt in to_opts(text):
+        is_wide = kernel.target.vector_bytes == 64  # with 32 vector registers
+        sizes = {"lanes": kernel.target.vector_bytes // 4, "columns": 4 if is_wide else 2, "rows": 6 if is_wide else 4}
+        for opt in to_opts(text.format(**sizes)):
             kernel = apply_opt(kernel, opt)
         return kernel
 
@@ -120,14 +122,14 @@ def programs() -> Iterator[Program]:
         ("one thread",),
         lambda: (_random(512, 512), _random(512, 512)),
         lambda a, b: a @ b,
-        opts="VECTOR(1, 16), UPCAST(1, 4), UPCAST(0, 6)",
+        opts="VECTOR(1, {lanes}), UPCAST(1, {columns}), UPCAST(0, {rows})",
     )
     yield Program(
         "matmul 512 with spills",
         ("spills",),
         lambda: (_random(512, 512), _random(512, 512)),
         lambda a, b: a @ b,
-        opts="VECTOR(1, 16), UPCAST(1, 4), UPCAST(0, 16), THREAD(0)",
+        opts="VECTOR(1, {lanes}), UPCAST(1, 4), UPCAST(0, 16), THREAD(0)",
     )
     yield Program(
         "bfloat16 product without dots",
