@@ -205,15 +205,15 @@ def ceiling(name: str, kind: str, what: str, threads: int, nbytes: int, samples:
     return Ceiling(name, kind, round(found[-1], 4), nbytes, what, threads, tuple([round(one, 4) for one in found]))
 
 
-def disturbed(rows: Iterable[Ceiling]) -> list[Ceiling]:
-    """Rates of several threads in their own caches or registers that are hardly more than that of one thread: another
-    process had a core during all samples."""
+def disturbed(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
+    """Rates of several threads in their own caches or registers that are less than `scales` times that of one thread:
+    another process had a core during all samples."""
     rows = list(rows)
     single = {(one.kind, one.what, one.holds): one.rate for one in rows if one.threads == 1}
     found = []
     for one in rows:
         alone = single.get((one.kind, one.what, one.holds // max(one.threads, 1)))
-        if one.threads > 1 and alone is not None and one.rate < SCALES * alone:
+        if one.threads > 1 and alone is not None and one.rate < scales * alone:
             found.append(one)
     return found
 

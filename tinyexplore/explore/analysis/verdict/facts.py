@@ -34,7 +34,7 @@ from tinyexplore.uop import AxisKind, Ops
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import ByHand
     from tinyexplore.explore.recording.kept import Kept
-    from tinyexplore.explore.tracefile.model import KernelInfo, Run, Trace
+    from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Run, Trace
     from tinyexplore.target import Target
 
 FAR = 4096  # bytes from one run to the next that no hardware prefetcher crosses
@@ -335,15 +335,24 @@ class _Loops:
 
     def _peak(self, kind: str, threads: int) -> float:
         found = self.known.peak(kind, threads) or self.known.peak(kind)
-        return found.rate if found is not None else 0.0
+        return self._scaled(found, self.known.peak(kind, 1), threads)
+
+    def _scaled(self, found: Ceiling | None, single: Ceiling | None, threads: int) -> float:
+        """A rate of several threads. Less than that of one thread is no rate, but a disturbed probe: then each thread
+        counts as undisturbed."""
+        if found is None:
+            return 0.0
+        return threads * single.rate if single is not None and found.rate < single.rate else found.rate
 
     def _memory_us(self, nbytes: int, written: int, threads: int) -> float:
-        found = self.known.bandwidth(nbytes, written / nbytes if nbytes else 0.0, threads)
-        return nbytes / found.rate / 1e3 if found is not None and found.rate else 0.0
+        rate = self._rate(nbytes, written / nbytes if nbytes else 0.0, threads)
+        return nbytes / rate / 1e3 if rate else 0.0
 
     def _rate(self, nbytes: int, write_share: float, threads: int) -> float:
         found = self.known.bandwidth(nbytes, write_share, threads)
-        return found.rate if found is not None else 0.0
+        if nbytes > 0.75 * self.target.l2_bytes * threads:  # memory that threads share
+            return found.rate if found is not None else 0.0
+        return self._scaled(found, self.known.bandwidth(nbytes // threads, write_share, 1), threads)
 
     def _level(self, nbytes: int, written: int) -> str:
         """By the caches of a core for small sets; beyond these by the measured curve."""
