@@ -5,6 +5,7 @@ import { callName, count, truncate } from "../format";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { firingsUpTo } from "../walking";
+import { lastMade, selectNote } from "./example";
 
 const MOST_CALLS = 8;
 
@@ -26,7 +27,11 @@ export class BiographyView implements View {
     if (id === undefined) {
       replaceChildren(
         this.element,
-        h("p", { class: "empty" }, "Select a node or a line, then press B: the firings that led to it, in order."),
+        selectNote(
+          this.store,
+          "Select a node or a line, then press B: the firings that led to it, in order.",
+          lastMade(this.store),
+        ),
       );
       return;
     }

@@ -8,6 +8,7 @@ import { count, paragraphs, truncate } from "../format";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { choiceRows } from "./choices";
+import { resultOf, selectNote } from "./example";
 import { codeBlock } from "./steptext";
 
 const FEW = 12; // stopped rules that are shown at once
@@ -42,9 +43,9 @@ export class WhyView implements View {
       return;
     }
     if (id === undefined) {
-      this.say(
-        "Select a node, then press Y: which rules could fire on it, which did, and what stopped every other one.",
-      );
+      const text =
+        "Select a node, then press Y: which rules could fire on it, which did, and what stopped every other one.";
+      replaceChildren(this.element, selectNote(this.store, text, resultOf(this.store)));
       return;
     }
     const node = index.node(id);
