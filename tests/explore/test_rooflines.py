@@ -149,6 +149,7 @@ def test_ceilings_are_measured_once_kept_on_disk_and_used_for_this_machine_only(
     assert all(one.rate > 0 and one.samples for one in measured.rows)
     monkeypatch.setattr(table, "_known", {})
     monkeypatch.setattr(table, "Prober", None)  # measuring again would fail
+    monkeypatch.setattr(table, "disturbed", lambda *_: [])
     assert ceilings() == measured
     assert "clock" in str(measured) and "<table>" in measured._repr_html_()
     x = Tensor.rand(32, 32).realize()
@@ -159,6 +160,23 @@ def test_ceilings_are_measured_once_kept_on_disk_and_used_for_this_machine_only(
     elsewhere = Explorer(replace(sample_trace(), options=(("DEVICE", "LLVM"), ("target", "another machine"))))
     assert elsewhere.measure_ceilings().trace.ceilings == ()
     assert ceilings("PYTHON").rows == () and "interprets" in ceilings("PYTHON").reason
+
+
+def test_a_stored_rate_of_two_threads_below_that_of_one_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tinyexplore.explore.analysis.machine import table
+
+    one, two = (Ceiling("float32", "arithmetic", 9.0 / count, 0, "float32", count) for count in (1, 2))
+    wanted: list[Ceiling] = []
+
+    def improved(known: Ceilings, again: Any) -> Ceilings:
+        wanted.extend(again)
+        return known
+
+    monkeypatch.setattr(table, "_known", {})
+    monkeypatch.setattr(table, "_read", lambda *_: Ceilings("CPU", "target", (one, two)))
+    monkeypatch.setattr(table, "improve", improved)
+    assert ceilings().rows == (one, two) == ceilings().rows
+    assert wanted == [two], "once in a process"
 
 
 @pytest.fixture(scope="module")
