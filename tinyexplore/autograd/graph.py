@@ -11,7 +11,7 @@ from typing import Any
 from weakref import ref
 
 from tinyexplore.autograd.places import picked_gradient, running_extreme_gradient, written_gradient
-from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, product_by_quotients, product_of_others
+from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, product_of_others
 from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recurrence_gradient
 from tinyexplore.autograd.tape import GradientRule, Step, gradients
 from tinyexplore.autograd.taped import TapedBuffer
@@ -233,7 +233,7 @@ def _floats_behind(node: LazyBuffer, asked: Sequence[int]) -> list[LazyBuffer]:
 def prod_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
     """y = Π x: dxᵢ = g · product of the others, which has a rule of its own: as quotients it has none at a zero"""
     (x,) = step.sources
-    product = product_by_quotients(x, step.arg)
+    product = product_of_others(x, step.arg)
     product.note = OwnRule(others_gradient, (x,), step.arg).on(product)
     return (g.expand(x.shape).alu(Ops.MUL, product),)
 

@@ -125,8 +125,8 @@ def erf_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 @gradient_of(Ops.FLOOR)
 def step_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y is the same all around x, but for single jumps: dx = 0"""
-    return (constant(0.0, step.sources[0]),)
+    """y is the same all around each source, but for single jumps: its gradient is 0, also where y is NaN"""
+    return tuple([constant(0.0, source) for source in step.sources])
 
 
 @gradient_of(Ops.CAST)
@@ -154,6 +154,21 @@ def sigmoid_gradient(step: Step, g: LazyBuffer) -> Gradients:
     y = step.result
     slope = y.alu(Ops.MUL, constant(1.0, y).alu(Ops.ADD, _negated(y)))
     return (g.alu(Ops.MUL, slope),)
+
+
+def clip_gradient(step: Step, g: LazyBuffer) -> Gradients:
+    """y = x between the numbers low and high (`arg`; None: no limit): dx = g strictly between them, else 0
+
+    So it is 0 at a limit and at NaN, as in PyTorch 2.14.
+    """
+    (x,) = step.sources
+    low, high = step.arg
+    zero = constant(0.0, g)
+    if low is not None:
+        g = constant(low, x).alu(Ops.CMPLT, x).alu(Ops.WHERE, g, zero)
+    if high is not None:
+        g = x.alu(Ops.CMPLT, constant(high, x)).alu(Ops.WHERE, g, zero)
+    return (g,)
 
 
 # *** functions made of several operations, whose gradient is better written by itself ***
@@ -263,11 +278,13 @@ def fdiv_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 @gradient_of(Ops.MOD)
 def mod_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y = a - n · b, n whole: da = g, db = -g · n"""
+    """y = a - n · b, n whole: da = g, db = -g · n; where y is NaN, n is a / b, as in PyTorch"""
     if not step.needs(1):
         return g, None
     a, b = step.sources
-    whole = a.alu(Ops.ADD, _negated(step.result)).alu(Ops.FDIV, b)
+    y = step.result
+    multiple = y.alu(Ops.CMPNE, y).alu(Ops.WHERE, a, a.alu(Ops.ADD, _negated(y)))
+    whole = multiple.alu(Ops.FDIV, b)
     return g if step.needs(0) else None, _negated(g.alu(Ops.MUL, whole))
 
 
@@ -331,10 +348,14 @@ def reduce_sum_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 def reduce_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y = max x (or min): g in equal shares to every place that holds y, counted in float32 at least"""
+    """y = max x (or min): g in equal shares to every place that holds y, counted in float32 at least
+
+    A NaN is the maximum, and gets the gradient.
+    """
     (x,) = step.sources
     wide = least_upper_dtype(g.dtype, dtypes.float32)
-    holds = x.alu(Ops.CMPEQ, step.result.expand(x.shape)).cast(wide)
+    is_nan = x.alu(Ops.CMPNE, x)
+    holds = x.alu(Ops.CMPEQ, step.result.expand(x.shape)).alu(Ops.OR, is_nan).cast(wide)
     share = g.cast(wide).alu(Ops.FDIV, holds.reduce(Ops.ADD, step.arg))
     return (holds.alu(Ops.MUL, share.expand(x.shape)).cast(g.dtype),)
 
@@ -342,23 +363,10 @@ def reduce_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
 def reduce_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
     """y = Π x: dxᵢ = g · product of the others
 
-    That is y / xᵢ without zeros; with one zero only its place gets any, the product of the rest; with two nothing.
-    (That form has no derivative at a zero: one that is to be differentiated is written as products from both sides.)
+    y / xᵢ is wrong where a factor is 0, infinite or NaN, and where y overflows or underflows.
     """
     (x,) = step.sources
-    if not isinstance(g, LazyBuffer):
-        return (g.expand(x.shape).alu(Ops.MUL, product_of_others(x, step.arg)),)
-    return (g.expand(x.shape).alu(Ops.MUL, product_by_quotients(x, step.arg)),)
-
-
-def product_by_quotients(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
-    """`product_of_others`, to be differentiated no further."""
-    zero, one = constant(0.0, x), constant(1.0, x)
-    is_zero = x.alu(Ops.CMPEQ, zero)
-    rest = is_zero.alu(Ops.WHERE, one, x).reduce(Ops.MUL, axes).expand(x.shape)
-    zeros = sum_axes(is_zero.cast(x.dtype), axes).expand(x.shape)
-    others = zeros.alu(Ops.CMPEQ, is_zero.cast(x.dtype))  # no zero among the other factors
-    return others.alu(Ops.WHERE, rest.alu(Ops.FDIV, is_zero.alu(Ops.WHERE, one, x)), zero)
+    return (g.expand(x.shape).alu(Ops.MUL, product_of_others(x, step.arg)),)
 
 
 def product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:

@@ -10,7 +10,7 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Union
 
-from tinyexplore.autograd.rules import inverse_root_gradient
+from tinyexplore.autograd.rules import inverse_root_gradient, step_gradient
 from tinyexplore.dtype import ConstType, DType, dtypes, least_upper_dtype, least_upper_float
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Base, Shape, is_tensor
@@ -167,7 +167,9 @@ class Arithmetic:
             return self.idiv(x, reverse)
         if rounding_mode == "trunc":
             a, b = self._number_operands(x, "div", reverse)
-            return a._alu(Ops.FDIV, b).trunc() if dtypes.is_float(a.dtype) else a._divided(b)[0]
+            if not dtypes.is_float(a.dtype):
+                return a._divided(b)[0]
+            return a._by_own_rule(a._value()._alu(Ops.FDIV, b._value()).trunc().lazydata, step_gradient, (a, b))
         if rounding_mode is not None:
             raise ArgumentError(f"rounding_mode {rounding_mode!r}: choose 'trunc', 'floor' or None")
         if not upcast:
@@ -234,7 +236,9 @@ class Arithmetic:
     def idiv(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         """self / x rounded down (`//`); ints divided by 0 give 0."""
         a, b = self._number_operands(x, "floor division", reverse)
-        return a._floor_divided(b)[0]
+        if not dtypes.is_float(a.dtype):
+            return a._floor_divided(b)[0]
+        return a._by_own_rule(a._value()._floor_divided(b._value())[0].lazydata, step_gradient, (a, b))
 
     def mod(self: Tensor, x: Operand, reverse: bool = False) -> Tensor:
         """What `//` leaves over, with the sign of the divisor (`%`); of ints, by 0: 0."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tinyexplore.autograd import GradientRule, OwnRuleAt
 from tinyexplore.autograd.rules import (
@@ -15,6 +15,7 @@ from tinyexplore.autograd.rules import (
     asinh_gradient,
     atan_gradient,
     atanh_gradient,
+    clip_gradient,
     copysign_gradient,
     log1p_gradient,
     relu_gradient,
@@ -22,7 +23,7 @@ from tinyexplore.autograd.rules import (
     step_gradient,
 )
 from tinyexplore.dtype import ConstType, DType, dtypes
-from tinyexplore.tensor.arithmetic import Operand
+from tinyexplore.tensor.arithmetic import Operand, scalar_dtype
 from tinyexplore.tensor.base import unsigned_of
 from tinyexplore.tensor.gradients import gradient_by_tensors
 from tinyexplore.tensor.precision import rounded_once
@@ -241,14 +242,15 @@ class Functions:
         return self._ruled(bits.bitcast(x.dtype), abs_gradient)
 
     def sign(self: Tensor) -> Tensor:
-        """-1, 0 or 1; NaN stays."""
+        """-1, 0 (without a sign) or 1; NaN stays."""
         if self.dtype is dtypes.bool:
             return self
-        signs = (self < 0).where(self._const(0) if dtypes.is_unsigned(self.dtype) else self._const(-1), self._const(1))
-        stays = self._alu(Ops.CMPEQ, self._const(0))
-        if dtypes.is_float(self.dtype):
-            stays = stays | self.isnan()
-        return self._ruled(stays.where(self._value(), signs), step_gradient)
+        x = self._value()
+        signs = (x < 0).where(x._const(0) if dtypes.is_unsigned(x.dtype) else x._const(-1), x._const(1))
+        signs = x._alu(Ops.CMPEQ, x._const(0)).where(x._const(0), signs)
+        if dtypes.is_float(x.dtype):
+            signs = x.isnan().where(x, signs)
+        return self._ruled(signs, step_gradient)
 
     def copysign(self: Tensor, other: Operand) -> Tensor:
         """This value with the sign of `other` (also of -0)."""
@@ -291,18 +293,26 @@ class Functions:
     # *** limits ***
 
     def clip(self: Tensor, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
-        """No smaller than `min_` and no larger than `max_`."""
+        """No smaller than `min_` and no larger than `max_`: the minimum of the maximum. NaN where a limit is NaN.
+
+        Numbers as limits: no gradient at a limit or at NaN. Tensors: at a limit half the gradient, as `maximum`.
+        """
         if min_ is None and max_ is None:
             raise RuntimeError("clip() needs min_ or max_")
-        result = self
         min_, max_ = self._lower_limit(min_), self._upper_limit(max_)
-        if min_ is not None:
-            low, limit = result._matched(min_, "clip")
-            result = low._alu(Ops.CMPLT, limit)._alu(Ops.WHERE, limit, low)
-        if max_ is not None:
-            high, limit = result._matched(max_, "clip")
-            result = limit._alu(Ops.CMPLT, high)._alu(Ops.WHERE, limit, high)
-        return result
+        x, numbers = self, []
+        for limit in (min_, max_):
+            if type(limit) in (int, float, bool):
+                x = x.cast(scalar_dtype(cast("ConstType", limit), x.dtype))
+                numbers.append(limit)
+        if dtypes.is_float(x.dtype) and len(numbers) == (min_ is not None) + (max_ is not None):
+            return x._by_own_rule(x._value()._between(min_, max_).lazydata, clip_gradient, (x,), (min_, max_))
+        return self._between(min_, max_)
+
+    def _between(self: Tensor, low: Operand | None, high: Operand | None) -> Tensor:
+        """`clip`, by `maximum` and `minimum`."""
+        result = self if low is None else self._binary(Ops.MAX, low, "clip")
+        return result if high is None else result._binary(Ops.MIN, high, "clip")
 
     def clamp(self: Tensor, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
         """The same as `clip`."""
@@ -386,7 +396,7 @@ class Functions:
     @rounded_once
     def logsigmoid(self: Tensor) -> Tensor:
         """ln sigmoid(x)"""
-        return self._float().neg().softplus().neg()
+        return 0.0 - self._float().neg().softplus()
 
     @rounded_once
     def softsign(self: Tensor) -> Tensor:
@@ -398,13 +408,15 @@ class Functions:
     def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
         """x where positive, alpha · (eˣ - 1) elsewhere"""
         x = self._float()
-        return (x > 0).where(x, alpha * x.clip(None, 0)._expm1())
+        falls = x <= 0
+        return falls.where(alpha * falls.where(x, 0.0)._expm1(), x)
 
     @rounded_once
     def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
         """max(x, 0) + min(0, alpha · (e^(x/alpha) - 1))"""
         x = self._float()
-        return (x > 0).where(x, alpha * (x.clip(None, 0) / alpha)._expm1())
+        falls = x <= 0
+        return falls.where(alpha * (falls.where(x, 0.0) / alpha)._expm1(), x)
 
     @rounded_once
     def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
@@ -435,13 +447,15 @@ class Functions:
     @rounded_once
     def hardswish(self: Tensor) -> Tensor:
         """x · relu6(x + 3) / 6"""
-        x = self._float()
-        return x * x.add(3).relu6() * (1 / 6)
+        taped = self._float()
+        x = taped._value()
+        value = x * x.add(3).relu6() * (1 / 6)
+        return taped._by_own_rule(value.lazydata, hardswish_gradient, (taped,), (type(self),))
 
     @rounded_once
     def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
         """alpha · x + beta, clipped to 0 … 1"""
-        return (alpha * self + beta)._saturated(0, 1)
+        return (alpha * self + beta).clip(0, 1)
 
 
 SQUARE_FITS = 1e9  # squares of numbers up to here do not overflow; 1 is nothing beside them from here on
@@ -470,6 +484,14 @@ def softplus_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[
     """y = ln(1 + e^(beta·x)) / beta: dx = g · sigmoid(beta·x)"""
     beta = step.arg[1]
     return (g * (values[0] * beta if beta != 1 else values[0]).sigmoid(),)
+
+
+@gradient_by_tensors
+def hardswish_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+    """y = x · relu6(x + 3) / 6: dx = 0 up to -3, g from 3 on and at NaN, between them g · (x / 3 + 1 / 2)"""
+    (x,) = values
+    rising = (x < 3).where(g * (x * (1 / 3) + 0.5), g)
+    return ((x <= -3).where(0.0, rising),)
 
 
 @gradient_by_tensors

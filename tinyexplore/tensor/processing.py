@@ -14,7 +14,7 @@ from tinyexplore.tensor.base import DTypeLike, Shape
 from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.gradients import gradient_by_tensors
 from tinyexplore.tensor.pooling import Pairs, Sizes, named_padding, padding_pairs, per_axis
-from tinyexplore.tensor.precision import rounded_once, wide_float
+from tinyexplore.tensor.precision import NARROW, rounded_once, wide_float
 from tinyexplore.tensor.reduction import sum_dtype
 from tinyexplore.tensor.winograd import TAPS, minimal_filters, takes_less
 from tinyexplore.uop import Ops, UOp
@@ -76,10 +76,18 @@ class Processing:
         return self.dot(x, acc_dtype)
 
     def linear(self: Tensor, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLike | None = None) -> Tensor:
-        """self @ weight + bias, in `dtype` if given; a weight with one axis multiplies element by element."""
+        """self @ weight + bias, in `dtype` if given; a weight with one axis multiplies element by element.
+
+        Narrow floats are multiplied, summed and added to the bias in float32, and rounded once.
+        """
         need_tensor(weight, "linear: the weight")
         if dtype is not None:
             return self.cast(dtype).linear(weight.cast(dtype), None if bias is None else bias.cast(dtype))
+        target = least_upper_dtype(self.dtype, weight.dtype)
+        if bias is not None and target in NARROW:
+            wide = wide_float(target)
+            total = self.cast(wide) * weight.cast(wide) if weight.ndim == 1 else self.dot(weight, acc_dtype=wide)
+            return (total + bias).cast(least_upper_dtype(target, bias.dtype))
         x = self * weight if weight.ndim == 1 else self.dot(weight)
         return x if bias is None else x + bias
 
@@ -222,6 +230,7 @@ class Processing:
         if self.shape[1] != weight.shape[1] * groups:
             raise ShapeError(f"{what}: these weights need {weight.shape[1] * groups} input channels")
 
+    @rounded_once
     def conv_transpose2d(
         self: Tensor,
         weight: Tensor,

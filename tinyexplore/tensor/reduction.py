@@ -6,6 +6,7 @@ Narrow floats are summed in float32, narrow ints in 32 bits; `acc_dtype` asks fo
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.autograd import GRADIENTS, OwnRuleAt, cumprod_gradient, deviation_gradient, logcumsumexp_gradient
@@ -21,6 +22,7 @@ from tinyexplore.uop.symbolic import product, simplified
 if TYPE_CHECKING:
     from tinyexplore.tensor.tensor import Tensor
 
+FLOAT32_MAX = (2 - 2.0**-23) * 2.0**127
 _DEVIATION = OwnRuleAt(deviation_gradient, 0)
 
 
@@ -220,9 +222,14 @@ class Reduction:
         if 0 in x.shape:
             return x._reduce(Ops.ADD, axis, keepdim, -math.inf, "logsumexp")
         largest = x._value().max(axis, keepdim=True).detach()
-        anchor = largest.isfinite().where(largest, 0.0)
+        anchor = largest._finite()
         total = (x - anchor).exp().sum(axis, keepdim=True).log() + anchor
         return total if keepdim else total._without_axes(self._axes(axis))
+
+    def _finite(self: Tensor) -> Tensor:
+        """The largest finite float for an infinity: e to the power of any other less that is 0, not infinite."""
+        most = sys.float_info.max if self.dtype is dtypes.float64 else FLOAT32_MAX
+        return self._between(-most, most)
 
     # *** running totals ***
 
@@ -258,7 +265,7 @@ class Reduction:
         x = self._float().cast(sum_dtype(self._float().dtype))
         own = x._value()
         largest = own._scanned(Ops.MAX, at)
-        anchor = largest.isfinite().where(largest, 0.0)
+        anchor = largest._finite()
         # the total so far counts from the anchor before; where nothing is in it yet that is none
         shift = (anchor._later(at, 0.0) - anchor).exp()
         factor = (largest._later(at, -math.inf) == -math.inf).where(0.0, shift)

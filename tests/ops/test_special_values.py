@@ -1,0 +1,66 @@
+"""Results and gradients at limits, ties, infinities and NaN. Expected values: PyTorch 2.14 and NumPy 2.4."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tinyexplore import Tensor, dtypes
+
+NAN, INF = math.nan, math.inf
+
+
+def gradient(function: object, values: list[float], dtype: str = "float32") -> list[float]:
+    x = Tensor(np.array(values, dtype), requires_grad=True)
+    function(x).sum().backward()  # type: ignore[operator]
+    return x.grad.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize(
+    ("function", "values", "expected"),
+    [
+        (lambda x: x.clip(-1, 1), [NAN, INF, -1.0, 1.0, 0.5, 2.0], [0, 0, 0, 0, 1, 0]),
+        (lambda x: x.clip(0, None), [NAN, INF, 0.0, -0.0, 1.0], [0, 1, 0, 0, 1]),
+        (lambda x: x.clip(Tensor([-1.0]).cast(x.dtype)), [NAN, -1.0, 0.5, -2.0], [1, 0.5, 1, 0]),
+        (lambda x: x.elu(), [NAN, INF, -INF, 0.0, 2.0], [1, 1, 0, 1, 1]),
+        (lambda x: x.celu(), [NAN, INF, -INF, 0.0, 2.0], [1, 1, 0, 1, 1]),
+        (lambda x: x.hardswish(), [NAN, 3.0, -3.0, 0.0, 4.0, -4.0], [1, 1, 0, 0.5, 1, 0]),
+        (lambda x: x.div(2.0, rounding_mode="trunc"), [NAN, INF, 1.0], [0, 0, 0]),
+        (lambda x: x // 2.0, [NAN, INF, 1.0], [0, 0, 0]),
+        (lambda x: Tensor([5.0]).cast(x.dtype).fmod(x), [INF, 2.0, 0.0], [0, -2, -INF]),
+        (lambda x: x.prod(), [NAN, INF, 0.5], [INF, NAN, NAN]),
+        (lambda x: x.prod(), [INF, 0.0, 2.0], [0, INF, NAN]),
+        (lambda x: x.max(), [NAN, 1.0, NAN], [0.5, 0, 0.5]),
+        (lambda x: x.logsumexp(), [1000.0, -INF, 1000.0], [0.5, 0, 0.5]),
+    ],
+)
+def test_gradients_at_special_values(function: object, values: list[float], expected: list[float], dtype: str) -> None:
+    np.testing.assert_array_equal(gradient(function, values, dtype), expected)
+
+
+def test_a_product_that_overflows_or_vanishes_has_the_gradient_of_its_factors() -> None:
+    np.testing.assert_allclose(gradient(lambda x: x.prod(), [3e38, 10.0]), [10.0, 3e38], rtol=1e-6)
+    np.testing.assert_allclose(gradient(lambda x: x.prod(), [1e-30, 1e-30]), [1e-30, 1e-30], rtol=1e-6)
+
+
+def test_an_infinity_beside_a_large_number_takes_the_gradient_of_logsumexp() -> None:
+    assert gradient(lambda x: x.logsumexp(), [INF, 100.0])[1] == 0
+
+
+def test_results_at_special_values() -> None:
+    assert all(math.isnan(one) for one in Tensor([1.0, INF]).clip(NAN, 1.0).tolist())
+    assert math.copysign(1, Tensor([-0.0]).sign().item()) == 1
+    assert math.copysign(1, Tensor([INF]).logsigmoid().item()) == 1
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16])
+def test_a_linear_map_with_a_bias_is_rounded_once(dtype: object) -> None:
+    """1 + 2^-13 - 1 is 2^-13: rounded to 16 bits before the bias it would be 0."""
+    x, w, bias = (Tensor(one).cast(dtype) for one in ([[1.0, 2.0**-7]], [[1.0], [2.0**-6]], [-1.0]))
+    assert x.linear(w, bias).tolist() == [[2.0**-13]]
+    assert x.linear(w, bias).dtype is dtype
+    turned = x.reshape(1, 2, 1, 1).conv_transpose2d(w.reshape(2, 1, 1, 1), bias)
+    assert turned.tolist() == [[[[2.0**-13]]]] and turned.dtype is dtype
