@@ -348,14 +348,10 @@ def reduce_sum_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 def reduce_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
-    """y = max x (or min): g in equal shares to every place that holds y, counted in float32 at least
-
-    A NaN is the maximum, and gets the gradient.
-    """
+    """y = max x (or min): g in equal shares to every place that holds y, counted in float32 at least"""
     (x,) = step.sources
     wide = least_upper_dtype(g.dtype, dtypes.float32)
-    is_nan = x.alu(Ops.CMPNE, x)
-    holds = x.alu(Ops.CMPEQ, step.result.expand(x.shape)).alu(Ops.OR, is_nan).cast(wide)
+    holds = x.alu(Ops.CMPEQ, step.result.expand(x.shape)).cast(wide)
     share = g.cast(wide).alu(Ops.FDIV, holds.reduce(Ops.ADD, step.arg))
     return (holds.alu(Ops.MUL, share.expand(x.shape)).cast(g.dtype),)
 
