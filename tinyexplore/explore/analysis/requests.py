@@ -19,12 +19,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from tinyexplore.explore.tracefile.model import Trace
-
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import ByHand
     from tinyexplore.explore.analysis.byhand.caches import CachesData
     from tinyexplore.explore.analysis.byhand.debugger import Debugger
+    from tinyexplore.explore.tracefile.model import Trace
 
 GONE = "the Explorer of this view is gone: keep it in a variable, and show it again"
 MAX_ERROR = 2000  # characters of an exception in a response
