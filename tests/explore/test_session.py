@@ -17,6 +17,7 @@ from tinyexplore.explore import CaptureError, line_frames, related, trace_from_j
 from tinyexplore.explore.notebook.session import Explorer
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.kernel import OptOps
+from tinyexplore.kernel.opts import KINDS
 from tinyexplore.trace import active_recorder
 
 
@@ -58,7 +59,7 @@ def test_every_opt_comes_with_the_law_of_its_kind(session):
     assert steps and len({law.name for law in trace.laws}) == len({opt.opt.split("(")[0] for opt in steps})
     for opt in steps:
         laws = [trace.laws[law] for law in opt.laws]
-        kind = OptOps[opt.opt.split("(")[0]].kind
+        kind = KINDS[OptOps[opt.opt.split("(")[0]]]
         assert [(law.words, law.before, law.after) for law in laws] == [
             (law.words, law.before, law.after) for law in kind.laws
         ]
