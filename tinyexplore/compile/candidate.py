@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -48,6 +48,7 @@ BEHIND = 1.3  # so does being this many times slower after a few more
 ENOUGH = 8  # undisturbed samples
 SAMPLE_S = 100e-6  # a sample is as many runs as take this long: the clock is no finer
 SAMPLING_S, DUEL_S = 0.3, 1.5  # for one candidate; for a duel
+FEWEST, PATIENCE_S = 5, 4.0  # samples that a verdict needs, as long as they do not take longer
 REMEMBERED = 256  # compiled programs
 IDLE_S = 20.0  # without a request, until memory is given back
 COMPARED = 1 << 18  # elements of a result that are compared
@@ -196,7 +197,9 @@ class Workbench:
         if request["do"] == "duel":
             return {"seconds": self.duel(*runners)}
         if request["do"] == "sample":
-            return {"seconds": self.samples(runners[0], runners[1], request["samples"])}
+            compared = runners[:1] + runners[2:]  # the kernel, and the one that it is compared with, if there is one
+            seconds = self.samples(compared, runners[1], request["samples"])
+            return {"seconds": seconds[0], "base_seconds": [] if len(seconds) < 2 else seconds[1]}
         return vars(self.time(runners[0], runners[1], request["limit"]))
 
     def compiled(self, device: str, kernel: Kernel) -> Runner:
@@ -263,17 +266,12 @@ class Workbench:
             return Sampled(fastest, True, f"something else ran during {samples - quiet} of {samples} samples")
         return Sampled(fastest, False, "")
 
-    def samples(self, runner: Runner, reference: Runner, most: int) -> list[float]:
-        """Seconds of one run, up to `most` times in their order: one sample at least, however long it takes."""
-        self.check(runner, reference)
-        run = self.run_of(runner)
+    def samples(self, runners: Sequence[Runner], reference: Runner, most: int) -> list[list[float]]:
+        """Seconds of one run of each, taken in turns (`in_turns`), after their results were checked."""
+        for runner in runners:
+            self.check(runner, reference)
         with alone():
-            first, _ = sample(run, 1)
-            calls = max(1, round(SAMPLE_S / max(first, 1e-7)))
-            taken, began = [first] if calls == 1 else [], time.perf_counter()
-            while len(taken) < most and (not taken or time.perf_counter() - began + first < SAMPLING_S):
-                taken.append(sample(run, calls)[0])
-        return taken
+            return in_turns([self.run_of(runner) for runner in runners], most)
 
     def duel(self, *runners: Runner) -> list[float]:
         """The best seconds of each, run in turns."""
@@ -298,6 +296,31 @@ def sample(run: Callable[[], object], calls: int) -> tuple[float, bool]:
     if len(by_device) == calls:
         seconds = sum(by_device) / calls  # what the host does around a kernel is not the kernel's
     return seconds, not crowded and interruptions() == before
+
+
+def in_turns(
+    runs: Sequence[Callable[[], object]],
+    most: int,
+    seconds_of: Callable[[Callable[[], object], int], tuple[float, bool]] = sample,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[list[float]]:
+    """Seconds of one run of each of `runs`: up to `most` samples each, in rounds of one sample of each.
+
+    Every second round goes backwards. A change of the machine's speed thus affects all alike. The first run of each
+    warms it up and is discarded. `FEWEST` rounds are taken if they take no longer than `PATIENCE_S`, one in any case.
+    """
+    first = [seconds_of(run, 1)[0] for run in runs]
+    calls = [max(1, round(SAMPLE_S / max(seconds, 1e-7))) for seconds in first]
+    found: list[list[float]] = [[] for _ in runs]
+    began = clock()
+    for turn in range(most):
+        limit_s = SAMPLING_S * len(runs) if turn >= FEWEST else PATIENCE_S
+        if turn and clock() - began + sum(first) > limit_s:
+            break
+        places = range(len(runs))
+        for place in reversed(places) if turn % 2 else places:
+            found[place].append(seconds_of(runs[place], calls[place])[0])
+    return found
 
 
 def undisturbed(run: Callable[[], object], calls: int, enough: float) -> float:

@@ -65,6 +65,11 @@ class SearchResult:
     why_lost: str = ""
 
     @property
+    def source(self) -> str:
+        """Where the opts come from, without times: those are the search's own, and stand with its candidates only."""
+        return self.why_lost or f"the search's choice, of {self.tried} measured"
+
+    @property
     def reason(self) -> str:
         """The outcome in words."""
         if self.why_lost:

@@ -319,7 +319,7 @@ export interface StageTime {
   steps: number;
 }
 
-/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. `was_us`: the median of the captured kernel, measured beside it; `note`: what there is to say of this kernel alone ("its results are wrong"). `uops`: how many one run executes, counted in the program, a vector's as one; 0 where that is not known. */
+/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. `base_times_us`: times of the kernel as captured (of an edit: of the text before it), taken in turns with these; none where it is that kernel itself. Only these two may be compared: times of two branches are of two sittings. `verdict` compares them: "faster" | "slower" | "noise" | "unknown". `note`: a remark on this kernel alone ("its results are wrong"). `uops`: how many one run executes, counted in the program, a vector's as one; 0 where that is not known. */
 export interface KernelVariant {
   kernel: number | null;
   name: string;
@@ -340,7 +340,11 @@ export interface KernelVariant {
   bytes_loaded: number;
   compile_us: number;
   caches: [string, number][];
-  was_us: number | null;
+  base_times_us: number[];
+  base_median_us: number | null;
+  base_low_us: number | null;
+  base_high_us: number | null;
+  verdict: string;
   note: string;
   uops: number;
 }
@@ -441,7 +445,7 @@ export interface Difference {
   expected: string;
 }
 
-/** What became of a stage of a kernel that was edited as text: "c" | "llvm" | "uops". `ended`: how its process ended, in words, where it did not end well. `against`: what its results were compared with, "" where they were not. `compared` elements, of which `differing` are further off than rounding explains, the `first` of them; `largest_error` is an absolute one, None where one side is no finite number. `before_us`: times of the text before the edit, taken in turns with those of the branch. `unprotected`: what this system cannot guard. */
+/** What became of a stage of a kernel that was edited as text: "c" | "llvm" | "uops". `ended`: how its process ended, in words, where it did not end well. `against`: what its results were compared with, "" where they were not. `compared` elements, of which `differing` are further off than rounding explains, the `first` of them; `largest_error` is an absolute one, None where one side is no finite number; `magnitude` is that of the largest finite element of that buffer, and `tolerance` what rounding may do, relative to the elements (0: nothing). `before_us`: times of the text before the edit, taken in turns with those of the branch. `unprotected`: what this system cannot guard. */
 export interface Edited {
   stage: string;
   diagnostics: Diagnostic[];
@@ -451,12 +455,14 @@ export interface Edited {
   compared: number;
   differing: number;
   largest_error: number | null;
+  magnitude: number;
+  tolerance: number;
   first: Difference | null;
   before_us: number[];
   unprotected: string[];
 }
 
-/** What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture). status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule, `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. `edited`: where it is about a text that was edited, what became of that. `schedule`: where it is about a schedule, likewise. */
+/** What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture). status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule, `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. `edited`: where it is about a text that was edited, what became of that. `schedule`: where it is about a schedule, likewise. `search`: where a search led there, what it measured; these times are its own, and compare with no other. */
 export interface Branch {
   id: number;
   parent: number | null;
@@ -471,6 +477,7 @@ export interface Branch {
   firings: RuleFiring[];
   edited: Edited | null;
   schedule: ScheduleVariant | null;
+  search: Search | null;
 }
 
 /** A loop of a linear program, and the lines of the listing at which it begins and ends. */
@@ -815,7 +822,11 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     bytes_loaded: [{"least": 0, "of": "int"}, 0],
     compile_us: [{"least": 0, "most": 1000000000000000, "of": "float"}, 0.0],
     caches: [{"many": {"each": ["str", {"least": 0, "of": "int"}]}}, []],
-    was_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    base_times_us: [{"many": {"least": 0, "most": 1000000000000000, "of": "float"}}, []],
+    base_median_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    base_low_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    base_high_us: [{"either": [{"least": 0, "most": 1000000000000000, "of": "float"}, "null"]}, null],
+    verdict: [{"words": ["faster", "slower", "noise", "unknown"]}, "unknown"],
     note: ["str", ""],
     uops: [{"least": 0, "of": "int"}, 0],
   },
@@ -861,8 +872,8 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     difference: [{"least": 0, "of": "float"}],
     same: ["bool"],
     dtype: ["str", ""],
-    magnitude: [{"least": 0, "most": 1000000000000000, "of": "float"}, 0.0],
-    tolerance: [{"least": 0, "most": 1000000000000000, "of": "float"}, 0.0],
+    magnitude: [{"least": 0, "of": "float"}, 0.0],
+    tolerance: [{"least": 0, "of": "float"}, 0.0],
   },
   ScheduleVariant: {
     stage: [{"index": "stages", "before": false}],
@@ -908,6 +919,8 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     compared: [{"least": 0, "of": "int"}, 0],
     differing: [{"least": 0, "of": "int"}, 0],
     largest_error: [{"either": ["float", "null"]}, null],
+    magnitude: [{"least": 0, "of": "float"}, 0.0],
+    tolerance: [{"least": 0, "of": "float"}, 0.0],
     first: [{"either": [{"row": "Difference"}, "null"]}, null],
     before_us: [{"many": {"least": 0, "most": 1000000000000000, "of": "float"}}, []],
     unprotected: [{"many": "str"}, []],
@@ -926,6 +939,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     firings: [{"many": {"row": "RuleFiring"}}, []],
     edited: [{"either": [{"row": "Edited"}, "null"]}, null],
     schedule: [{"either": [{"row": "ScheduleVariant"}, "null"]}, null],
+    search: [{"either": [{"row": "Search"}, "null"]}, null],
   },
   RecordedLoop: {
     begin: [{"least": 0, "of": "int"}],

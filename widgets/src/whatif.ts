@@ -231,6 +231,11 @@ export function isWhole(branch: Branch): boolean {
   return branch.status === "done" && branch.kernels.length > 0 && branch.kernels[0].listings.length > 0;
 }
 
+/** Whether only a search has tried a branch: its time is the search's own, and compares with no other branch's. */
+export function isSearched({ kernels }: Branch): boolean {
+  return kernels.length > 0 && kernels[0].name === "" && kernels[0].listings.length === 0;
+}
+
 export function variantOf(branch: Branch | null): KernelVariant | null {
   return branch?.kernels[0] ?? null;
 }

@@ -373,7 +373,7 @@ def test_a_search_measures_by_the_gpus_clock(machine: Machine) -> None:
     bench.prepare("CUDA", kernel.original)
     run = bench.run_of(runner)
     assert [sample(run, calls)[0] for calls in (1, 4)] == [0.25e-3, 0.25e-3]
-    assert bench.samples(runner, runner, 3)[:2] == [0.25e-3, 0.25e-3]
+    assert bench.samples([runner], runner, 3)[0][:2] == [0.25e-3, 0.25e-3]
 
 
 def test_the_flag_chooses_it(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import Device
 from tinyexplore.explore.live.interpreted import INTERPRETER
-from tinyexplore.explore.live.timing import MOST_WORK
+from tinyexplore.explore.live.timing import MOST_WORK, times_in_turns
 from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.asking import Text, Tried
@@ -23,7 +23,6 @@ from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Ops
 
 NAMES = {"c": "C", "llvm": "LLVM IR"}
-SAMPLES = 5
 
 
 def tried_here(text: Text, kept: Kept | None) -> Tried:
@@ -63,19 +62,15 @@ def _tried(subject: Subject, text: Text) -> Tried:
     edited = Edited(text.stage, against=subject.against, **{**told, "first": first})
     times: tuple[float, ...] = ()
     if text.device == INTERPRETER:
-        times, before = (_times(subject, one, made) for one, made in ((spec, program), (subject.spec, subject.program)))
+        both = ((spec, program), (subject.spec, subject.program))
+        times, before = times_in_turns([_run_of(subject, one, made) for one, made in both])
         edited = replace(edited, before_us=before)
     return Tried(edited, tuple(_listings(spec)), times, compile_us, "")
 
 
-def _times(subject: Subject, spec: ProgramSpec, program: Any) -> tuple[float, ...]:
-    run = program.bind(plain_buffers(subject), subject.values)
-    found = []
-    for _ in range(SAMPLES):
-        began = time.perf_counter()
-        run(0, spec.extent(subject.values) or 1)
-        found.append(round((time.perf_counter() - began) * 1e6, 1))
-    return tuple(found)
+def _run_of(subject: Subject, spec: ProgramSpec, program: Any) -> Callable[[], None]:
+    run, stop = program.bind(plain_buffers(subject), subject.values), spec.extent(subject.values) or 1
+    return lambda: run(0, stop)
 
 
 def _listings(spec: ProgramSpec) -> list[Listing]:

@@ -25,9 +25,9 @@ ENOUGH_S = 0.2
 TOLERANCE = 1e-2  # sums in another order, and 16-bit floats
 
 
-def interpreted(device: str, kernel: Kernel, reference: Kernel) -> Measured:
-    """The interpreter's time for `kernel`, its results compared with those of `reference`. It is the kernel's own only
-    where that is PYTHON's; of another device it is told, and kept out of the times."""
+def interpreted(device: str, kernel: Kernel, reference: Kernel, base: Kernel | None = None) -> Measured:
+    """The interpreter's time for `kernel`, and for `base` in turns with it; the results are compared with those of
+    `reference`. It is the kernel's own only where that is PYTHON's; of another device it stays out of the times."""
     runner = compile_optimised(device, kernel)
     work = executed(runner.spec.uops, lanes=True)
     if not work:
@@ -35,7 +35,12 @@ def interpreted(device: str, kernel: Kernel, reference: Kernel) -> Measured:
     if work > MOST_WORK:
         raise Untimed(f"not run: {work:,} operations, lane by lane, are too many to interpret while somebody waits")
     buffers = scratch_buffers(device, kernel.original)
-    times = _times(_bound(runner, buffers))
+    runs = [_bound(runner, buffers)]
+    if base is not None and device == INTERPRETER:
+        beside = compile_optimised(device, base)
+        if 0 < executed(beside.spec.uops, lanes=True) <= MOST_WORK:
+            runs.append(_bound(beside, scratch_buffers(device, kernel.original)))
+    times, *base_times = times_in_turns(runs)
     other = compile_optimised(device, reference)
     if reference.applied != kernel.applied and 0 < executed(other.spec.uops, lanes=True) <= MOST_WORK:
         expected = scratch_buffers(device, kernel.original)
@@ -43,10 +48,10 @@ def interpreted(device: str, kernel: Kernel, reference: Kernel) -> Measured:
         for position in sorted(runner.spec.writes):
             _compare(buffers[position], expected[position], position)
     if device == INTERPRETER:
-        return Measured(times, "the time is the interpreter's, in this browser")
+        return Measured(times, tuple(*base_times), "the time is the interpreter's, in this browser")
     took = sorted(times)[len(times) // 2] / 1e3
     return Measured(
-        (), f"UOps are counted: a browser has no times of {device}; interpreting one run took {took:.3g} ms"
+        (), note=f"UOps are counted: a browser has no times of {device}; interpreting one run took {took:.3g} ms"
     )
 
 
@@ -55,15 +60,21 @@ def _bound(runner: Runner, buffers: Sequence[Buffer]) -> Callable[[], None]:
     return lambda: run(0, stop)
 
 
-def _times(run: Callable[[], None]) -> tuple[float, ...]:
-    """Microseconds of a run, at least once."""
-    found: list[float] = []
-    began = time.perf_counter()
-    while not found or (len(found) < SAMPLES and time.perf_counter() - began < ENOUGH_S):
-        start = time.perf_counter()
-        run()
-        found.append(round((time.perf_counter() - start) * 1e6, 1))
-    return tuple(found)
+def times_in_turns(
+    runs: Sequence[Callable[[], None]], clock: Callable[[], float] = time.perf_counter
+) -> list[tuple[float, ...]]:
+    """Microseconds of a run of each, taken in turns, at least once."""
+    found: list[list[float]] = [[] for _ in runs]
+    began = clock()
+    for turn in range(SAMPLES):
+        if turn and clock() - began > ENOUGH_S * len(runs):
+            break
+        places = range(len(runs))
+        for place in reversed(places) if turn % 2 else places:
+            start = clock()
+            runs[place]()
+            found[place].append(round((clock() - start) * 1e6, 1))
+    return [tuple(one) for one in found]
 
 
 def _compare(found: Buffer, expected: Buffer, position: int) -> None:
@@ -81,4 +92,4 @@ def _elements(buffer: Buffer) -> Sequence[Any]:
     return found
 
 
-__all__ = ["MOST_WORK", "interpreted"]
+__all__ = ["MOST_WORK", "interpreted", "times_in_turns"]

@@ -242,9 +242,29 @@ def duration_text(time_us: float) -> str:
 
 def span_text(run: Run) -> str:
     """ "12.1 µs (11.9 to 12.4 µs)": the median and the quartiles."""
-    low, high = duration_text(run.low_us), duration_text(run.high_us)
+    return spread_text(run.median_us, run.low_us, run.high_us)
+
+
+def ratio_text(median_us: float | None, base_median_us: float | None, verdict: str, base: str = "as captured") -> str:
+    """ "1.39× faster than as captured": two times that were taken in turns; "" where there is one only. A ratio that the
+    spread explains is not given. As `ratioText` in widgets/src/format.ts."""
+    if not median_us or not base_median_us:
+        return ""
+    if verdict == "noise":
+        return f"no difference from {base} beyond the spread"
+    if verdict == "unknown":
+        return f"too few samples to compare with {base}"
+    ratio = base_median_us / median_us
+    return f"{ratio:.2f}× faster than {base}" if verdict == "faster" else f"{1 / ratio:.2f}× slower than {base}"
+
+
+def spread_text(median_us: float | None, low_us: float | None, high_us: float | None) -> str:
+    """ "12.1 µs (11.9 to 12.4 µs)": the median and the quartiles; "" where there are none."""
+    if median_us is None or low_us is None or high_us is None:
+        return ""
+    low, high = duration_text(low_us), duration_text(high_us)
     number, unit = low.split()
-    return f"{duration_text(run.median_us)} ({number if high.endswith(f' {unit}') else low} to {high})"
+    return f"{duration_text(median_us)} ({number if high.endswith(f' {unit}') else low} to {high})"
 
 
 def samples_text(run: Run) -> str:

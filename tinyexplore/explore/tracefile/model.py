@@ -538,9 +538,12 @@ class KernelVariant:
     `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what
     its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that
     ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no
-    listings, no nest and no offers. `was_us`: the median of the captured kernel, measured beside it; `note`: what there
-    is to say of this kernel alone ("its results are wrong"). `uops`: how many one run executes, counted in the program,
-    a vector's as one; 0 where that is not known.
+    listings, no nest and no offers.
+
+    `base_times_us`: times of the kernel as captured (of an edit: of the text before it), taken in turns with these;
+    none where it is that kernel itself. Only these two compare: times of two branches are of two sittings. `verdict`
+    compares them: "faster" | "slower" | "noise" | "unknown". `note`: a remark on this kernel alone ("its results are
+    wrong"). `uops`: how many one run executes, counted in the program, a vector's as one; 0 where that is not known.
     """
 
     kernel: KernelId | None
@@ -562,7 +565,11 @@ class KernelVariant:
     bytes_loaded: Count = 0
     compile_us: Duration = 0.0
     caches: tuple[tuple[str, Count], ...] = ()
-    was_us: Duration | None = None
+    base_times_us: tuple[Duration, ...] = ()
+    base_median_us: Duration | None = None
+    base_low_us: Duration | None = None
+    base_high_us: Duration | None = None
+    verdict: Annotated[str, OneOf(("faster", "slower", "noise", "unknown"))] = "unknown"
     note: str = ""
     uops: Count = 0
 
@@ -641,8 +648,8 @@ class OutputCheck:
     difference: Amount
     same: bool
     dtype: str = ""
-    magnitude: Duration = 0.0
-    tolerance: Duration = 0.0
+    magnitude: Amount = 0.0
+    tolerance: Amount = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -719,8 +726,10 @@ class Edited:
 
     `ended`: how its process ended, in words, where it did not end well. `against`: what its results were compared with,
     "" where they were not. `compared` elements, of which `differing` are further off than rounding explains, the
-    `first` of them; `largest_error` is an absolute one, None where one side is no finite number. `before_us`: times of
-    the text before the edit, taken in turns with those of the branch. `unprotected`: what this system cannot guard.
+    `first` of them; `largest_error` is an absolute one, None where one side is no finite number; `magnitude` is that of
+    the largest finite element of that buffer, and `tolerance` what rounding may do, relative to the elements (0:
+    nothing). `before_us`: times of the text before the edit, taken in turns with those of the branch. `unprotected`:
+    what this system cannot guard.
     """
 
     stage: str
@@ -731,6 +740,8 @@ class Edited:
     compared: Count = 0
     differing: Count = 0
     largest_error: float | None = None
+    magnitude: Amount = 0.0
+    tolerance: Amount = 0.0
     first: Difference | None = None
     before_us: tuple[Duration, ...] = ()
     unprotected: tuple[str, ...] = ()
@@ -744,6 +755,7 @@ class Branch:
     that the command is about. `labels`: what it is known for ("as captured", "heuristics"). Of a command about a rule,
     `rule_law` and `rule_text` are what it states and its source code, `firings` its firings, each checked. `edited`:
     where it is about a text that was edited, what became of that. `schedule`: where it is about a schedule, likewise.
+    `search`: where a search led there, what it measured; these times are its own, and compare with no other.
     """
 
     id: RowId
@@ -759,22 +771,20 @@ class Branch:
     firings: tuple[RuleFiring, ...] = ()
     edited: Edited | None = None
     schedule: ScheduleVariant | None = None
+    search: Search | None = None
 
     def __str__(self) -> str:
         """One line: what was asked, what the kernel is by it, and how long that takes."""
-        from tinyexplore.explore.tracefile.figures import duration_text
-
         asked = self._asked()
         parts = [f"branch {self.id}", asked]
         for variant in self.kernels[:1]:
-            time = "not timed" if variant.median_us is None else duration_text(variant.median_us)
+            time = " · ".join(_times(variant)) or "not timed"
             opts = " ".join(variant.opts) or "no opts"
             said = asked.replace("), ", ") ").endswith(f": {opts}")
             parts += [variant.name if said else f"{variant.name}: {opts}", time]
         if self.schedule is not None:
-            time_us = self.schedule.median_us
             parts.append(f"{len(self.schedule.kernels)} kernels")
-            parts.append("not timed" if time_us is None else duration_text(time_us))
+            parts += _times(self.schedule) or ["not timed"]
         return " · ".join([*parts, *([self.reason] if self.reason else [])])
 
     def _asked(self) -> str:
@@ -796,24 +806,31 @@ class Branch:
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
-        """The command with its kernels: opts, median, quartiles, and the captured kernel's median beside it."""
+        """The command with its kernels: opts, time with its spread, that of the captured kernel, taken in turns with
+        it, and what the two say."""
         from tinyexplore.explore.tracefile.readable import Table
 
         rows = tuple(_variant_row(variant) for variant in self.kernels)
-        columns = ("kernel", "opts", "time", "quartiles", "as captured", "note")
+        columns = ("kernel", "opts", "time", "as captured, in turns", "compared", "note")
         return Table(str(self), columns, rows, code=frozenset(columns[:2])).html()
 
 
 def _variant_row(variant: KernelVariant) -> tuple[str, ...]:
     """The row of a kernel in the table of its branch."""
-    from tinyexplore.explore.tracefile.figures import duration_text
+    times = (*_times(variant), "", "", "")[:3] if variant.median_us is not None else ("not timed", "", "")
+    return (variant.name, " ".join(variant.opts) or "no opts", *times, variant.note)
 
-    def time_text(time_us: float | None) -> str:
-        return "" if time_us is None else duration_text(time_us)
 
-    quartiles = f"{time_text(variant.low_us)} to {time_text(variant.high_us)}" if variant.low_us is not None else ""
-    time = time_text(variant.median_us) or "not timed"
-    return variant.name, " ".join(variant.opts) or "no opts", time, quartiles, time_text(variant.was_us), variant.note
+def _times(variant: KernelVariant | ScheduleVariant) -> list[str]:
+    """The time, that of the base, which was taken in turns with it, and what the two say; what there is of them."""
+    from tinyexplore.explore.tracefile.figures import ratio_text, spread_text
+
+    mine = spread_text(variant.median_us, variant.low_us, variant.high_us)
+    base = spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)
+    if isinstance(variant, ScheduleVariant) and not (variant.cut or variant.join):
+        base = ""  # it is the captured schedule itself
+    said = ratio_text(variant.median_us, variant.base_median_us, variant.verdict, "the base") if base else ""
+    return [text for text in (mine, base and f"base {base}", said) if text]
 
 
 def _one_line(value: int | str) -> str:

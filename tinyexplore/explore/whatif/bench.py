@@ -45,8 +45,8 @@ class Subject:
 class Bench:
     """subjects: the captured kernels by their numbers. settings: those in force in the capture. names: what the user
     calls the buffers of a kernel, by its number. kept: what the capture keeps of a kernel beside that.
-    measure: what times a kernel, given another of the same results. try_text: what tries edits, where no process can
-    (`editing.asking.tried` does)."""
+    measure: what times a kernel beside the captured one, given another of the same results. try_text: what tries edits,
+    where no process can (`editing.asking.tried` does)."""
 
     subjects: Mapping[int, Subject]
     settings: Config
@@ -118,7 +118,9 @@ class Bench:
         subject = self.subjects[number]
 
         def ask() -> Measured:
-            return self.measure(subject.device, kernel, self.hand_coded(number))
+            captured = self.captured(number)
+            base = None if kernel.ast is captured.ast else captured
+            return self.measure(subject.device, kernel, self.hand_coded(number), base)
 
         found = Measured(())
         note = lost = ""
@@ -131,8 +133,7 @@ class Bench:
         except Lost as error:
             lost = str(error)
         names = self.names.get(number, ())
-        times = found.times_us
-        variant = self.under_settings(lambda: variant_of(number, subject.device, trace, kernel, runner, times, names))
+        variant = self.under_settings(lambda: variant_of(number, subject.device, trace, kernel, runner, found, names))
         return variant, note, lost
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.why.fusions import Edge, Fusions
-from tinyexplore.explore.tracefile.figures import duration_text
+from tinyexplore.explore.tracefile.figures import ratio_text, spread_text
 from tinyexplore.explore.tracefile.model import Branch, FusedKernel, Node, ScheduleVariant, Trace
 from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave
 from tinyexplore.explore.whatif.place import Command
@@ -15,13 +15,6 @@ from tinyexplore.explore.whatif.place import Command
 if TYPE_CHECKING:
     from tinyexplore.explore.notebook.session import Explorer
     from tinyexplore.widgets import PartWidget
-
-VERDICTS = {
-    "faster": "faster than captured",
-    "slower": "slower than captured",
-    "noise": "no more than noise",
-    "unknown": "too few runs to tell",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +32,12 @@ class FusionChange:
     def rows(self) -> tuple[tuple[str, str, str], ...]:
         """What is counted and measured, as (what, before, after)."""
         a, b = self.before, self.after
-        time = ("time", _time(a.median_us, a.low_us, a.high_us), _time(b.median_us, b.low_us, b.high_us))
-        if b.base_median_us is not None and not (a.cut or a.join):
-            time = ("time", _time(b.base_median_us, b.base_low_us, b.base_high_us), time[2])
+        base = _time(b.base_median_us, b.base_low_us, b.base_high_us)
+        mine = _time(b.median_us, b.low_us, b.high_us)
+        time = ("time", base, mine)
+        if a.cut or a.join:  # times of two sittings: each stands beside the captured schedule's of its own
+            then = f"as captured then: {_time(a.base_median_us, a.base_low_us, a.base_high_us)}"
+            time = ("time", f"{_time(a.median_us, a.low_us, a.high_us)}, {then}", f"{mine}, as captured then: {base}")
         return (
             ("kernels", str(len(a.kernels)), str(len(b.kernels))),
             ("bytes moved", f"{a.bytes_moved:,}", f"{b.bytes_moved:,}"),
@@ -52,8 +48,10 @@ class FusionChange:
 
     def __str__(self) -> str:
         lines = [f"{what:22} {before:>28} → {after}" for what, before, after in self.rows]
-        if self.after.median_us is not None and (self.after.cut or self.after.join):
-            lines[-1] += f" · {VERDICTS[self.after.verdict]}"
+        after = self.after
+        if (after.cut or after.join) and not (self.before.cut or self.before.join):
+            said = ratio_text(after.median_us, after.base_median_us, after.verdict)
+            lines[-1] += f" · {said}" if said else ""
         lines += [f"- {kernel.name}" for kernel in self.vanished]
         lines += [f"+ {kernel.name}" for kernel in self.appeared]
         return "\n".join(lines)
@@ -62,9 +60,7 @@ class FusionChange:
 
 
 def _time(median_us: float | None, low_us: float | None, high_us: float | None) -> str:
-    if median_us is None or low_us is None or high_us is None:
-        return "not run"
-    return f"{duration_text(median_us)} ({duration_text(low_us)} to {duration_text(high_us)})"
+    return spread_text(median_us, low_us, high_us) or "not run"
 
 
 def change(before: ScheduleVariant, after: ScheduleVariant) -> FusionChange:

@@ -188,10 +188,10 @@ class WhatIf:
         except Refused as error:
             return self._add(command, origin, error.outcome, "failed")
         if outcome.same is not None:
-            return self._know(outcome.same, command.label, outcome.note)
+            return self._know(outcome.same, command.label, outcome)
         light = None if outcome.edited is not None else self._light(number, outcome)
         if light is not None:
-            return self._know(self._put(replace(light, kernels=outcome.kernels)), command.label, outcome.note)
+            return self._know(self._put(replace(light, kernels=outcome.kernels)), command.label, outcome)
         return self._add(command, origin, outcome, "done")
 
     def _place(self, bench: Bench, origin: Branch | None) -> Place:
@@ -364,6 +364,7 @@ class WhatIf:
             firings=outcome.firings,
             edited=outcome.edited,
             schedule=outcome.schedule,
+            search=outcome.search,
         )
         self.branches.append(branch)
         if status == "done":
@@ -371,12 +372,14 @@ class WhatIf:
         self._tell(branch)
         return branch
 
-    def _know(self, branch: Branch, label: str, note: str) -> Branch:
+    def _know(self, branch: Branch, label: str, outcome: Outcome) -> Branch:
         """`branch`, of which there is something more to say now."""
         if label and label not in branch.labels:
             branch = self._put(replace(branch, labels=(*branch.labels, label)))
-        if note and note != branch.reason:
-            branch = self._put(replace(branch, reason=note))
+        if outcome.note and outcome.note != branch.reason:
+            branch = self._put(replace(branch, reason=outcome.note))
+        if outcome.search is not None:
+            branch = self._put(replace(branch, search=outcome.search))
         self.go(branch)
         self._tell(branch)
         return branch

@@ -9,9 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
+from typing import Any
 
 from tinyexplore.compile.candidate import request_of
 from tinyexplore.compile.workers import answer
+from tinyexplore.explore.analysis.comparing.noise import Verdict, compare_times
+from tinyexplore.explore.recording.drafts import quantile
+from tinyexplore.explore.tracefile.model import Run
 from tinyexplore.kernel import Kernel
 from tinyexplore.uop import UOp
 from tinyexplore.uop.plain import to_plain
@@ -31,38 +36,68 @@ class Untimed(Exception):
 
 @dataclass(frozen=True)
 class Measured:
-    """Microseconds of one run, in the order in which they were measured. `note`: what a reader must know of them."""
+    """Microseconds of one run, in the order in which they were measured; `base_times_us`: those of the kernel that it
+    is compared with, taken in turns with these. `note`: what a reader must know of them."""
 
     times_us: tuple[float, ...]
+    base_times_us: tuple[float, ...] = ()
     note: str = ""
 
+    def fields(self) -> dict[str, Any]:
+        """The fields of a KernelVariant that say how long it takes, and how long its base."""
+        base = {f"base_{name}": value for name, value in quartiles(self.base_times_us).items()}
+        if not (self.times_us and self.base_times_us):
+            return {**quartiles(self.times_us), **base}
+        return {**quartiles(self.times_us), **base, "verdict": verdict_of(self.times_us, self.base_times_us)}
 
-Measure = Callable[[str, Kernel, Kernel], Measured]
+
+def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
+    """Samples, their median and their quartiles, by the names of the fields."""
+    ordered = sorted(times_us)
+    if not ordered:
+        return {"times_us": (), "median_us": None, "low_us": None, "high_us": None}
+    return {
+        "times_us": tuple(times_us),
+        "median_us": round(median(ordered), 3),
+        "low_us": round(quantile(ordered, 0.25), 3),
+        "high_us": round(quantile(ordered, 0.75), 3),
+    }
 
 
-def measured(device: str, kernel: Kernel, reference: Kernel) -> Measured:
-    """The times of `kernel`, by a worker."""
-    return Measured(tuple(measured_us(device, kernel, reference)))
+def verdict_of(times_us: Sequence[float], base_times_us: Sequence[float]) -> Verdict:
+    """What samples say beside those of their base, taken in turns with them."""
+    base, mine = (Run(0, 0, warm=True, **quartiles(one)) for one in (base_times_us, times_us))
+    return compare_times(base, mine).verdict
 
 
-def measured_us(device: str, kernel: Kernel, reference: Kernel, program: Sequence[UOp] | None = None) -> list[float]:
-    """Microseconds of one run, measured up to `SAMPLES` times, in their order.
+Measure = Callable[[str, Kernel, Kernel, Kernel | None], Measured]
 
-    `reference`: a kernel of the same results, made in another way. `program`: the linear program that `kernel` became,
-    where other passes than the engine's made it; a worker knows only those. Untimed, Lost.
+
+def measured(
+    device: str, kernel: Kernel, reference: Kernel, base: Kernel | None = None, program: Sequence[UOp] | None = None
+) -> Measured:
+    """Microseconds of one run of `kernel`, and of `base` in turns with it, up to `SAMPLES` each, by a worker.
+
+    `reference`: a kernel of the same results, made in another way. `base`: what it is compared with; None where it is
+    that itself. `program`: the linear program that `kernel` became, where other passes than the engine's made it; a
+    worker knows only those. Untimed, Lost.
     """
     try:
         more = {} if program is None else {"program": to_plain(program)}
-        request = request_of("sample", kernel, device, reference, samples=SAMPLES, **more)
+        others = (reference,) if base is None else (reference, base)
+        request = request_of("sample", kernel, device, *others, samples=SAMPLES, **more)
     except TypeError as error:
         raise Untimed(f"not timed: {error}") from None
     reply = json.loads(answer(request, kernel.original.digest, LIMIT_S))
     if "seconds" in reply:
-        return [round(seconds * 1e6, 3) for seconds in reply["seconds"]]
+        mine, base_us = (
+            tuple([round(seconds * 1e6, 3) for seconds in reply[name]]) for name in ("seconds", "base_seconds")
+        )
+        return Measured(mine, base_us)
     why = str(reply.get("lost", f"a worker answered {reply}"))
     if why.startswith(NOT_ITS_FAULT):
         raise Untimed(f"not timed: {why}")
     raise Lost(why)
 
 
-__all__ = ["LIMIT_S", "SAMPLES", "Lost", "Measure", "Measured", "Untimed", "measured", "measured_us"]
+__all__ = ["LIMIT_S", "SAMPLES", "Lost", "Measure", "Measured", "Untimed", "measured", "quartiles", "verdict_of"]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from tinyexplore.explore.analysis.why.fusions import name_of as name_of_node
-from tinyexplore.explore.tracefile.figures import duration_text
-from tinyexplore.explore.tracefile.model import Branch, Trace
+from tinyexplore.explore.tracefile.figures import duration_text, ratio_text, spread_text
+from tinyexplore.explore.tracefile.model import Branch, KernelVariant, ScheduleVariant, Trace
 from tinyexplore.explore.tracefile.pictures.sheets import Bar, Cell, Column, sheet_svg
-from tinyexplore.explore.whatif.board import VERDICTS
 
 EDITED_NAMES = {"c": "C", "llvm": "LLVM IR", "uops": "UOps"}
 
@@ -83,7 +82,7 @@ def _schedule_row(trace: Trace, branch: Branch, depth: int, slowest: float) -> t
     time = "failed" if branch.status == "failed" else "not run" if median_us is None else duration_text(median_us)
     bar: Cell = "" if median_us is None else Bar(0.0, median_us / slowest)
     sizes = (str(len(variant.kernels)), f"{variant.bytes_moved:,}", f"{variant.peak_bytes:,}")
-    said = VERDICTS.get(variant.verdict, "") if variant.cut or variant.join else ""
+    said = compared(variant) if variant.cut or variant.join else ""
     return (shown, *sizes, bar, time, branch.reason or said)
 
 
@@ -92,7 +91,14 @@ def _row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell
     median_us = branch.kernels[0].median_us if branch.kernels else None
     time = "failed" if branch.status == "failed" else "not timed" if median_us is None else duration_text(median_us)
     bar: Cell = "" if median_us is None else Bar(0.0, median_us / slowest)
-    return (kernel, f"{'  ' * depth}{name_of(branch)}", bar, time, branch.reason)
+    said = compared(branch.kernels[0]) if branch.kernels and branch.status == "done" else ""
+    return (kernel, f"{'  ' * depth}{name_of(branch)}", bar, time, branch.reason or said)
+
+
+def compared(variant: KernelVariant | ScheduleVariant) -> str:
+    """What the times say beside those of the base, which were taken in turns with them, and these."""
+    said = ratio_text(variant.median_us, variant.base_median_us, variant.verdict, "the base")
+    return f"{said}: {spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)}" if said else ""
 
 
 def name_of(branch: Branch) -> str:

@@ -7,7 +7,15 @@ from dataclasses import Field, dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from tinyexplore.explore.analysis.opts import to_opt
-from tinyexplore.explore.tracefile.model import Branch, Edited, KernelVariant, RuleFiring, ScheduleVariant, Trace
+from tinyexplore.explore.tracefile.model import (
+    Branch,
+    Edited,
+    KernelVariant,
+    RuleFiring,
+    ScheduleVariant,
+    Search,
+    Trace,
+)
 from tinyexplore.explore.whatif.bench import Bench
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel
@@ -65,7 +73,7 @@ class Place:
 class Outcome:
     """What a command made: kernels, or a schedule, or nothing new but an earlier branch (`same`). `note`: what a reader
     must know. `rule`: the one that it is about, `firings` those of it. `edited`: of a text that was edited, what became
-    of it."""
+    of it. `search`: what a search measured."""
 
     kernels: tuple[KernelVariant, ...] = ()
     schedule: ScheduleVariant | None = None
@@ -74,6 +82,7 @@ class Outcome:
     rule: Rule | None = None
     firings: tuple[RuleFiring, ...] = ()
     edited: Edited | None = None
+    search: Search | None = None
 
 
 class Command(Protocol):

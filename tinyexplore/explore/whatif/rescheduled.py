@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -22,13 +21,12 @@ from tinyexplore.engine import (
     sampling,
     step_by_step,
 )
-from tinyexplore.explore.analysis.comparing.noise import Verdict, compare_times
 from tinyexplore.explore.recording.build import build_trace, compared_row
-from tinyexplore.explore.recording.drafts import quantile
 from tinyexplore.explore.recording.listen import CaptureRecorder
 from tinyexplore.explore.recording.rows import KeptGraph, Made
-from tinyexplore.explore.tracefile.model import Decision, FusedKernel, OutputCheck, Run, ScheduleVariant, Trace
+from tinyexplore.explore.tracefile.model import Decision, FusedKernel, OutputCheck, ScheduleVariant, Trace
 from tinyexplore.explore.whatif.editing.verdict import compared_one_by_one
+from tinyexplore.explore.whatif.measure import Measured, quartiles
 from tinyexplore.explore.whatif.variant import executed_flops
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
@@ -249,51 +247,36 @@ def _compared_one_by_one(base: Attempt, mine: Attempt) -> list[OutputCheck]:
     found = []
     for (node, right), (_, buffer) in zip(base.outputs().items(), mine.outputs().items(), strict=True):
         told = compared_one_by_one([("", buffer.dtype)], {0: buffer.copyout()}, {0: right.copyout()})
-        found.append(OutputCheck(base.made.numbers[node], told["largest_error"] or 0.0, told["differing"] == 0))
+        apart = told["largest_error"] or 0.0
+        same = told["differing"] == 0
+        scale, allowed = told["magnitude"], told["tolerance"]
+        found.append(OutputCheck(base.made.numbers[node], apart, same, buffer.dtype.name, scale, allowed))
     return found
 
 
-def timed(variant: ScheduleVariant, base: Attempt, mine: Attempt) -> ScheduleVariant:
-    """`variant` with its times, and those of the schedule as captured, measured in turns."""
-    mine_s: list[list[float]] = []
-    base_s: list[list[float]] = []
-    began = perf_counter()
-    while len(mine_s) < SAMPLES:
-        base_s.append(base.run())
-        mine_s.append(mine.run())
-        elapsed_s = perf_counter() - began
-        if elapsed_s > (ENOUGH_S if len(mine_s) >= FEWEST else PATIENCE_S):
+def timed(
+    variant: ScheduleVariant, base: Attempt, mine: Attempt, clock: Callable[[], float] = perf_counter
+) -> ScheduleVariant:
+    """`variant` with its times, and those of the schedule as captured, measured in turns: every second round goes
+    backwards. One run of each before that is discarded."""
+    taken: dict[bool, list[list[float]]] = {False: [], True: []}  # by whether it is the captured schedule
+    base.run()
+    mine.run()
+    began = clock()
+    for turn in range(SAMPLES):
+        for is_base in (turn % 2 == 0, turn % 2 == 1):
+            taken[is_base].append((base if is_base else mine).run())
+        if clock() - began > (ENOUGH_S if turn + 1 >= FEWEST else PATIENCE_S):
             break
-    kernels = [
-        replace(kernel, **quartiles([sample[place] * 1e6 for sample in mine_s]))
-        for place, kernel in enumerate(variant.kernels)
-    ]
-    totals = tuple([round(sum(sample) * 1e6, 3) for sample in mine_s])
-    base_totals = tuple([round(sum(sample) * 1e6, 3) for sample in base_s])
-    verdict: Verdict = compare_times(run_of(base_totals), run_of(totals)).verdict
-    before = quartiles(base_totals)
-    return replace(
-        variant,
-        kernels=tuple(kernels),
-        times_us=totals,
-        base_times_us=base_totals,
-        **quartiles(totals),
-        **{f"base_{name}": time_us for name, time_us in before.items()},
-        verdict=verdict,
+    kernels = []
+    for place, kernel in enumerate(variant.kernels):
+        figures = quartiles([sample[place] * 1e6 for sample in taken[False]])
+        del figures["times_us"]
+        kernels.append(replace(kernel, **figures))
+    totals, base_totals = (
+        tuple([round(sum(sample) * 1e6, 3) for sample in taken[is_base]]) for is_base in (False, True)
     )
-
-
-def quartiles(times_us: Sequence[float]) -> dict[str, Any]:
-    ordered = sorted(times_us)
-    return {
-        "median_us": round(median(ordered), 3),
-        "low_us": round(quantile(ordered, 0.25), 3),
-        "high_us": round(quantile(ordered, 0.75), 3),
-    }
-
-
-def run_of(times_us: tuple[float, ...]) -> Run:
-    return Run(0, 0, times_us, **quartiles(times_us), warm=True)
+    return replace(variant, kernels=tuple(kernels), **Measured(totals, base_totals).fields())
 
 
 def physical_bytes() -> float:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import median
 
 from tinyexplore.codegen.cost import FREE
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.analysis.traffic import loaded_bytes
-from tinyexplore.explore.recording.drafts import quantile
 from tinyexplore.explore.tracefile.model import KernelVariant, Listing, StageTime, Trace
 from tinyexplore.explore.whatif.editing.linear import program_text
+from tinyexplore.explore.whatif.measure import Measured
 from tinyexplore.explore.whatif.nest import annotated_nest, cache_sizes
 from tinyexplore.explore.whatif.offers import offers_of
 from tinyexplore.kernel import Kernel
@@ -28,13 +27,12 @@ def variant_of(
     trace: Trace,
     kernel: Kernel,
     runner: Runner,
-    times_us: Sequence[float],
+    times: Measured,
     names: Sequence[str] = (),
 ) -> KernelVariant:
     """`kernel` as data. `trace`: how it was made, its only kernel. `names`: what the user calls its buffers."""
     (info,) = trace.kernels
     steps = [replace(step, laws=()) for stage in trace.stages for step in stage.opts]
-    ordered = sorted(times_us)
     return KernelVariant(
         kernel=number,
         name=info.name,
@@ -51,16 +49,13 @@ def variant_of(
             for program in trace.programs
         ),
         stages=tuple(StageTime(stage.name, max(0.0, stage.elapsed_us), len(stage.steps)) for stage in trace.stages),
-        times_us=tuple(times_us),
-        median_us=round(median(ordered), 3) if ordered else None,
-        low_us=round(quantile(ordered, 0.25), 3) if ordered else None,
-        high_us=round(quantile(ordered, 0.75), 3) if ordered else None,
         flops=_whole(runner.flops),
         bytes_moved=_whole(runner.bytes_moved),
         bytes_loaded=loaded_bytes(runner.spec),
         compile_us=round(runner.compile_seconds * 1e6, 1),
         caches=cache_sizes(kernel.target),
         uops=executed(runner.spec.uops),
+        **times.fields(),
     )
 
 

@@ -2,7 +2,7 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { comparisons } from "../fusions";
-import { bytes, count, duration, grouped, span } from "../format";
+import { baseText, bytes, count, duration, grouped, ratioText, timeText } from "../format";
 import type { Branch, FusedKernel, OutputCheck, ScheduleVariant } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Change, Store, View } from "../store";
@@ -12,8 +12,6 @@ import { type WhatIf, whatIfOf } from "../whatif";
 import { BoardStore, type Edge, changes, edgesOf, indexOf, numbersOf } from "./board";
 import { EdgeList, nodeName } from "./edges";
 import { tried } from "./tried";
-
-const VERDICTS: Record<string, string> = { noise: "no more than noise", unknown: "too few runs to tell" };
 
 export class FusionView implements View {
   readonly element = h("section", { class: "tuner fusion", "aria-label": "Fusion board" });
@@ -147,7 +145,10 @@ export class FusionView implements View {
         ? []
         : [
             h("b", { class: "tuner-now" }, count(variant.kernels.length, "kernel")),
-            h("span", { class: "tuner-now" }, timeText(variant)),
+            h("b", { class: "tuner-now" }, timeText(variant) || "not timed"),
+            variant === this.root || baseText(variant) === ""
+              ? null
+              : h("span", { class: "tuner-base" }, `as captured ${baseText(variant)}`),
             verdict(variant),
           ];
     const begin = button(
@@ -355,7 +356,7 @@ export class FusionView implements View {
       ["bytes moved", bytes(sum(root, "bytes_moved")), bytes(sum(variant, "bytes_moved"))],
       ["operations", number(sum(root, "flops")), number(sum(variant, "flops"))],
       ["peak of intermediates", bytes(root.peak_bytes), bytes(variant.peak_bytes)],
-      ["time", baseText(variant), timeText(variant)],
+      ["time", baseText(variant) || "no time", timeText(variant) || "no time"],
     ];
     const lines = rows.map(([what, before, after]) =>
       h(
@@ -422,7 +423,7 @@ function equalText(outputs: ScheduleVariant["outputs"]): string {
   const all = `${count(outputs.length, "output")} compared with the captured schedule’s: `;
   if (outputs.every(({ difference }) => difference === 0)) return `${all}equal to the last bit.`;
   const allowed = worst.tolerance > 0 ? `; ${worst.dtype} allows ${worst.tolerance.toExponential(0)} of a value` : "";
-  return `${all}equal but for rounding. The largest difference is ${worst.difference.toExponential(1)}, ${apart(worst).toExponential(1)} of the largest value${allowed}.`;
+  return `${all}equal within the tolerance. The largest difference is ${worst.difference.toExponential(1)}, ${apart(worst).toExponential(1)} of the largest value${allowed}.`;
 }
 
 /** A time and its quartiles, which a narrow column puts under it. */
@@ -430,31 +431,8 @@ function inPieces(text: string): Element[] {
   return text.split(/(?= \()/).map((part) => h("span", {}, part));
 }
 
-function timeText({ median_us, low_us, high_us, times_us }: ScheduleVariant): string {
-  return median_us === null || low_us === null || high_us === null
-    ? "no time"
-    : span({ median_us, low_us, high_us, times_us });
-}
-
-function baseText({
-  base_median_us: median,
-  base_low_us: low,
-  base_high_us: high,
-  base_times_us: times,
-}: ScheduleVariant): string {
-  return median === null || low === null || high === null
-    ? "no time"
-    : span({ median_us: median, low_us: low, high_us: high, times_us: times });
-}
-
 /** What the times say; nothing of the schedule as captured, which is compared with itself. */
-function verdict({ cut, join, verdict: said, median_us, base_median_us }: ScheduleVariant): HTMLElement {
-  if (cut.length + join.length === 0 || median_us === null || base_median_us === null) return h("span", {});
-  const ratio = base_median_us / median_us;
-  const words =
-    VERDICTS[said] ??
-    (ratio >= 1
-      ? `${ratio.toFixed(2)}× faster than as captured`
-      : `${(1 / ratio).toFixed(2)}× slower than as captured`);
-  return h("span", { class: `tuner-ratio ${said === "faster" || said === "slower" ? said : ""}` }, words);
+function verdict(variant: ScheduleVariant): HTMLElement {
+  if (variant.cut.length + variant.join.length === 0) return h("span", {});
+  return h("span", { class: `tuner-ratio ${variant.verdict}` }, ratioText(variant));
 }

@@ -1,15 +1,15 @@
 // The tree of what was tried on a schedule: a command a row, its time as colour, failures with their reasons.
 
 import { h } from "../dom";
-import { duration } from "../format";
-import type { Branch } from "../model";
+import { baseText, duration, ratioText, timeText } from "../format";
+import type { Branch, ScheduleVariant } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { WhatIf } from "../whatif";
 import { nodeName } from "./edges";
 
 export function tried(whatIf: WhatIf, index: TraceIndex, schedule: number): HTMLElement[] {
   const branches = whatIf.ofSchedule(schedule);
-  const times = branches.flatMap(({ schedule: variant }) => variant?.median_us ?? []);
+  const times = branches.flatMap(({ schedule: variant }) => relative(variant) ?? []);
   const [fastest, slowest] = [Math.min(...times), Math.max(...times)];
   const heat = (us: number): number =>
     slowest > fastest ? Math.round((100 * Math.log(us / fastest)) / Math.log(slowest / fastest)) : 0;
@@ -34,6 +34,8 @@ function row(
 ): HTMLElement {
   const failed = branch.status === "failed";
   const time = branch.schedule?.median_us ?? null;
+  const share = relative(branch.schedule);
+  const beside = isBase(branch.schedule) ? null : (branch.schedule?.base_median_us ?? null);
   const choose = (): void => whatIf.go(branch);
   const attributes = {
     class: `tuner-row ${failed ? "failed" : ""}`,
@@ -52,7 +54,7 @@ function row(
     attributes,
     h(
       "span",
-      { class: "tuner-heat", style: time === null || failed ? null : `--heat:${heat(time)}%`, "aria-hidden": "true" },
+      { class: "tuner-heat", style: share === null || failed ? null : `--heat:${heat(share)}%`, "aria-hidden": "true" },
       failed ? "✕" : "",
     ),
     h("span", { class: "tuner-opt" }, commandName(index, branch)),
@@ -60,7 +62,24 @@ function row(
     failed
       ? h("span", { class: "tuner-reason" }, branch.reason)
       : h("span", { class: "tuner-time num" }, time === null ? "no time" : duration(time)),
+    failed || beside === null
+      ? null
+      : h("span", { class: "faint num tuner-beside", title: pairText(branch.schedule!) }, `vs ${duration(beside)}`),
   );
+}
+
+function isBase(variant: ScheduleVariant | null): boolean {
+  return variant !== null && variant.cut.length + variant.join.length === 0;
+}
+
+/** A time over that of the captured schedule, taken in turns with it: times of two branches are of two sittings. */
+function relative(variant: ScheduleVariant | null): number | null {
+  if (variant === null || variant.median_us === null) return null;
+  return isBase(variant) || !variant.base_median_us ? 1 : variant.median_us / variant.base_median_us;
+}
+
+function pairText(variant: ScheduleVariant): string {
+  return `${timeText(variant)} beside as captured ${baseText(variant)}, taken in turns: ${ratioText(variant)}`;
 }
 
 function onKey(event: KeyboardEvent, choose: () => void): void {

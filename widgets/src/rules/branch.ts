@@ -2,7 +2,7 @@
 
 import { button, h, tab, tabList } from "../dom";
 import { withDigests } from "../digests";
-import { count, duration, languageName } from "../format";
+import { baseText, count, languageName, ratioText, timeText } from "../format";
 import { type LineChange, compareLines } from "../lines";
 import type { Branch, KernelVariant, RuleFiring, Trace } from "../model";
 import type { Store } from "../store";
@@ -136,21 +136,16 @@ function firingRow(store: Store, one: RuleFiring, step: (firing: RuleFiring) => 
 }
 
 function kernelView(trace: Trace, variant: KernelVariant): HTMLElement {
-  const { kernel, name, median_us: now, was_us: was, note } = variant;
-  const ratio =
-    now === null || was === null
-      ? ""
-      : now <= was
-        ? `${(was / now).toFixed(2)}× faster`
-        : `${(now / was).toFixed(2)}× slower`;
+  const { kernel, name, verdict, note } = variant;
+  const [was, now, ratio] = [baseText(variant), timeText(variant), ratioText(variant)];
   const isUntimed = note.startsWith("not timed"); // nothing speaks against the kernel
-  const times = now === null || was === null ? (isUntimed ? note : "not timed") : `${duration(was)} → ${duration(now)}`;
+  const times = now === "" || was === "" ? (isUntimed ? note : "not timed") : `${was} → ${now}`;
   const head = h(
     "summary",
     {},
     h("b", {}, `kernel ${kernel} · ${name}`),
     h("span", {}, times),
-    ratio === "" ? null : h("span", { class: `tuner-ratio ${ratio.endsWith("faster") ? "faster" : "slower"}` }, ratio),
+    ratio === "" ? null : h("span", { class: `tuner-ratio ${verdict}` }, ratio),
     note === "" || isUntimed ? null : h("span", { class: "rules-wrong" }, note),
   );
   const one = h("details", { class: "rules-kernel" }, head);

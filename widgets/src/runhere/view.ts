@@ -1,7 +1,7 @@
 // "Run here": the chosen kernel, run and timed by the reader's browser, below the times that were captured.
 
 import { button, h, replaceChildren } from "../dom";
-import { count, duration, figures } from "../format";
+import { count, duration } from "../format";
 import { fromBase64 } from "../payload";
 import type { Store } from "../store";
 import { kernelName } from "../views/pipeline";
@@ -54,7 +54,7 @@ export class RunHere {
     if (state.is === "failed") return [h("span", { class: "wrong", role: "alert" }, state.text)];
     const { low, median, high } = quartiles(state.outcome.times_us);
     const run = this.store.index.runOf(one.kernel);
-    const against = run === null ? "" : ` · ${figures(median / run.median_us)} × the captured median`;
+    const against = run === null ? "" : ` · captured, in another process: ${duration(run.median_us)}`;
     return [
       h("span", { class: "num strong", "data-median-us": median }, duration(median)),
       h(

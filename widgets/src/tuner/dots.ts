@@ -5,7 +5,7 @@ import { h, s } from "../dom";
 import { duration, figures, grouped } from "../format";
 import type { Branch, Trace } from "../model";
 import { type Line, linesOf } from "../roofline";
-import { type WhatIf, variantOf } from "../whatif";
+import { type WhatIf, isSearched, variantOf } from "../whatif";
 import { Scale, nameOf } from "./tree";
 
 const WIDTH = 300;
@@ -25,7 +25,7 @@ interface Dot {
 
 /** The dots of a kernel's branches, the way to the branch at hand joined; null where nothing can be drawn. */
 export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceilings" | "roofs">): HTMLElement | null {
-  const branches = whatIf.of(kernel);
+  const branches = whatIf.of(kernel).filter((branch) => !isSearched(branch));
   const found = branches.flatMap((branch) => dotOf(branch) ?? []);
   if (found.length === 0) return null;
   const ceilings = linesFor(kernel, trace);
@@ -66,7 +66,7 @@ export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceiling
         cx: x.at(dot.intensity).toFixed(1),
         cy: y.at(dot.gflops).toFixed(1),
         r: active ? 6 : way.includes(dot) ? 4.5 : 3,
-        style: `--heat:${Math.round(scale.heat(dot.us) * 100)}%`,
+        style: `--heat:${Math.round(scale.heat(scale.of(dot.branch) ?? 1) * 100)}%`,
         "data-branch": dot.branch.id,
         onclick: () => whatIf.go(dot.branch),
       },

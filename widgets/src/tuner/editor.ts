@@ -1,7 +1,7 @@
 // A stage of a kernel as text that can be changed: coloured, numbered, with the compiler's words at their lines.
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
-import { languageName, span } from "../format";
+import { baseText, languageName, ratioText, timeText } from "../format";
 import type { Branch, Diagnostic } from "../model";
 import { tokenize } from "../tokens";
 import { type WhatIf, variantOf } from "../whatif";
@@ -189,11 +189,7 @@ export class Editor {
 /** The time of an edit, and of the text before it, which was timed in turns with it. */
 function times(branch: Branch): Element[] {
   const variant = variantOf(branch);
-  const before = [...(branch.edited?.before_us ?? [])].sort((a, b) => a - b);
-  if (variant?.median_us == null || variant.low_us === null || variant.high_us === null || before.length === 0)
-    return [];
-  const quantile = (part: number): number => before[Math.min(before.length - 1, Math.floor(part * before.length))];
-  const { median_us, low_us, high_us, times_us } = variant;
-  const old = span({ median_us: quantile(0.5), low_us: quantile(0.25), high_us: quantile(0.75), times_us: before });
-  return [h("p", {}, `before ${old} → `, h("b", {}, span({ median_us, low_us, high_us, times_us })))];
+  if (variant === null || branch.edited === null || timeText(variant) === "" || baseText(variant) === "") return [];
+  const said = ratioText(variant, "before the edit");
+  return [h("p", {}, `before ${baseText(variant)} → `, h("b", {}, timeText(variant)), `: ${said}`)];
 }

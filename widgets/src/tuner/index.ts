@@ -1,7 +1,7 @@
 // The kernel tuner: the loops of a kernel, the opts that are legal now, everything that was tried, and what it changed.
 
 import { button, h, replaceChildren } from "../dom";
-import { count, span } from "../format";
+import { baseText, count, ratioText, timeText } from "../format";
 import type { Branch, KernelVariant } from "../model";
 import type { Change, Store, View } from "../store";
 import { kernelName } from "../views/pipeline";
@@ -10,7 +10,7 @@ import { dots } from "./dots";
 import { TunerListing } from "./listing";
 import { nestTable } from "./nest";
 import { OptButtons } from "./opts";
-import { TreeList, nameOf, uopsText } from "./tree";
+import { TreeList, baseName, nameOf, uopsText } from "./tree";
 
 const BEAM_WIDTH = 2;
 
@@ -34,7 +34,7 @@ export class TunerView implements View {
     this.listing = new TunerListing(this.whatIf);
     this.tree = new TreeList(this.whatIf, () => this.draw(true));
     this.stop = this.whatIf.listen(() => this.draw(true));
-    const tried = h("div", { class: "tuner-tried" }, this.tree.element, this.figure);
+    const tried = h("div", { class: "tuner-tried" }, this.tree.element, this.tree.search, this.figure);
     const loops = h(
       "div",
       { class: "tuner-middle scroll", tabindex: 0, role: "group", "aria-label": "Loops and opts" },
@@ -145,7 +145,7 @@ export class TunerView implements View {
     if (at?.edited == null) undo.disabled = variant === null || variant.opts.length === 0 || !(before !== null || live);
     const beam = button(
       `BEAM ${BEAM_WIDTH}`,
-      "Searches for the fastest opts by measuring; what it tries stands in the tree",
+      "Searches for the fastest opts by measuring; what it tries stands below the tree",
       () => whatIf.ask({ kind: "Search", kernel, width: BEAM_WIDTH }, "searching"),
     );
     beam.disabled = !live || whatIf.inPage;
@@ -177,15 +177,16 @@ export class TunerView implements View {
     this.drawStatus(at);
   }
 
-  /** The time at hand, and against what the reader began with. */
+  /** The time at hand, and that of the captured kernel, which was taken in turns with it. */
   private facts(kernel: number, variant: KernelVariant): HTMLElement[] {
-    const { median_us, low_us, high_us, times_us } = variant;
+    const { times_us } = variant;
     const base = this.whatIf.base(kernel);
     const plain = this.whatIf.of(kernel).find((branch) => branch.labels.includes("no opts"));
     const others = [...new Set([plain, base ?? undefined])].filter(
       (other) => other !== undefined && other !== this.whatIf.at(kernel),
     ) as Branch[];
-    if (median_us === null || low_us === null || high_us === null) return this.counts(variant, others);
+    const time = timeText(variant);
+    if (time === "") return this.counts(variant, others);
     const facts = [
       h(
         "b",
@@ -193,18 +194,17 @@ export class TunerView implements View {
           class: "tuner-now",
           title: `The median of ${count(times_us.length, "sample")} and the quartiles, in a process of its own`,
         },
-        span({ median_us, low_us, high_us, times_us }),
+        time,
       ),
     ];
-    for (const other of others) {
-      const time = variantOf(other)?.median_us ?? null;
-      if (time === null) continue;
-      const ratio = time / median_us;
-      const words = ratio >= 1 ? `${ratio.toFixed(ratio < 10 ? 2 : 0)}× faster` : `${(1 / ratio).toFixed(2)}× slower`;
-      facts.push(
-        h("span", { class: `tuner-ratio ${ratio >= 1 ? "faster" : "slower"}` }, `${words} than ${nameOf(other)}`),
-      );
-    }
+    const beside = baseText(variant);
+    if (beside === "") return facts;
+    const name = baseName(this.whatIf.at(kernel));
+    const hint = "Timed in turns with the branch at hand, in one sitting: only these two times compare";
+    facts.push(
+      h("span", { class: "tuner-base", title: hint }, `${name} ${beside}`),
+      h("span", { class: `tuner-ratio ${variant.verdict}` }, ratioText(variant, name)),
+    );
     return facts;
   }
 

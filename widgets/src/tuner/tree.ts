@@ -2,9 +2,9 @@
 
 import { button, h } from "../dom";
 import { optMeaning } from "../explaining";
-import { count, duration, languageName } from "../format";
+import { baseText, count, duration, languageName, ratioText, timeText } from "../format";
 import type { Branch, KernelVariant } from "../model";
-import { type WhatIf, isWhole, variantOf } from "../whatif";
+import { type WhatIf, isSearched, isWhole, variantOf } from "../whatif";
 
 const MOST_CHILDREN = 8; // of one branch: a search tries dozens
 const LABELS: Record<string, string> = {
@@ -14,7 +14,8 @@ const LABELS: Record<string, string> = {
   BEAM: "the fastest that the search found",
 };
 
-/** What branches are compared by: their times; where none has any, the UOps that one run executes. */
+/** What branches are compared by: their times over those of the captured kernel, taken in turns with each, since times
+ *  of two branches are of two sittings; where none has any, the UOps that one run executes. */
 export class Scale {
   readonly fastest: number;
   readonly counted: boolean;
@@ -30,7 +31,9 @@ export class Scale {
   /** The branch's number; null where it has none. */
   of(branch: Branch): number | null {
     const variant = variantOf(branch);
-    return this.counted ? variant?.uops || null : (variant?.median_us ?? null);
+    if (this.counted) return variant?.uops || null;
+    if (variant === null || variant.median_us === null) return null;
+    return branch.edited === null ? relative(variant) : null;
   }
 
   /** Where a number stands between the least (0) and the most (1), by its logarithm. */
@@ -42,6 +45,7 @@ export class Scale {
 
 export class TreeList {
   readonly element = h("div", { class: "tuner-tree scroll", role: "tree", "aria-label": "What was tried" });
+  readonly search = h("details", { class: "tuner-search", open: true });
   private readonly opened = new Set<number>();
 
   constructor(
@@ -50,10 +54,14 @@ export class TreeList {
   ) {}
 
   draw(kernel: number): void {
-    const branches = this.whatIf.of(kernel);
+    const all = this.whatIf.of(kernel);
+    const branches = all.filter((branch) => !isSearched(branch));
     const scale = new Scale(branches);
     const children = new Map<number | null, Branch[]>();
-    for (const branch of branches) children.set(branch.parent, [...(children.get(branch.parent) ?? []), branch]);
+    for (const branch of branches) {
+      const parent = this.parentOf(branch);
+      children.set(parent, [...(children.get(parent) ?? []), branch]);
+    }
     const rows: HTMLElement[] = [];
     const walk = (parent: number | null, depth: number): void => {
       const all = sorted(children.get(parent) ?? [], scale);
@@ -69,7 +77,59 @@ export class TreeList {
     const focused = this.element.contains(document.activeElement);
     this.element.replaceChildren(...rows);
     this.element.scrollTop = scrolled;
+    this.drawSearch(all);
     if (focused) this.element.querySelector<HTMLElement>('[aria-selected="true"]')?.focus({ preventScroll: true });
+  }
+
+  /** The nearest branch above it that stands in the tree. */
+  private parentOf(branch: Branch): number | null {
+    let at = branch.parent;
+    while (at !== null && isSearched(this.whatIf.branches[at])) at = this.whatIf.branches[at].parent;
+    return at;
+  }
+
+  /** What a search measured: its own numbers, which compare with each other only. */
+  private drawSearch(all: readonly Branch[]): void {
+    const candidates = all.filter(isSearched);
+    const outcome = all.find(({ search }) => search !== null)?.search ?? null;
+    this.search.hidden = candidates.length === 0 && outcome === null;
+    if (this.search.hidden) return;
+    const time = (branch: Branch): number => variantOf(branch)?.median_us ?? Infinity;
+    const sorted = [...candidates].sort((a, b) => time(a) - time(b) || a.id - b.id);
+    const shown = this.opened.has(-1) ? sorted : sorted.slice(0, MOST_CHILDREN);
+    const more = (): void => {
+      this.opened.add(-1);
+      this.redraw();
+    };
+    const left = sorted.length - shown.length;
+    const { before_us: before = null, after_us: after = null } = outcome ?? {};
+    const pair =
+      before === null || after === null
+        ? (outcome?.reason ?? "")
+        : `hand-coded ${duration(before)}, the search’s choice ${duration(after)}: best runs, taken in turns.`;
+    this.search.replaceChildren(
+      h("summary", {}, `Search: ${count(outcome?.tried ?? candidates.length, "candidate")}`),
+      pair === "" ? "" : h("p", {}, pair),
+      h("p", { class: "faint" }, "Times here are the search’s own, each the best run. What is opened is timed anew."),
+      ...shown.map((branch) => this.candidate(branch)),
+      left > 0 ? button(`${left} more`, "Show all that the search tried", more, "quiet") : "",
+    );
+  }
+
+  private candidate(branch: Branch): HTMLElement {
+    const failed = branch.status === "failed";
+    const variant = variantOf(branch);
+    const time = variant?.median_us ?? null;
+    const row = button(
+      (variant?.opts ?? []).join(" ") || "no opts",
+      branch.reason || "Compile and time this one",
+      () => this.whatIf.go(branch),
+      "quiet tuner-candidate",
+    );
+    row.disabled = failed || this.whatIf.send === null;
+    row.dataset.branch = String(branch.id);
+    row.append(h("span", { class: "num" }, failed ? "✕" : time === null ? "" : duration(time)));
+    return row;
   }
 
   /** Of many children the fastest; and where the reader is, what is known by a name, and what was gone on from. */
@@ -129,13 +189,13 @@ export class TreeList {
       ...labels.map((label) => h("span", { class: "chip", title: LABELS[label] ?? null }, label)),
       h("span", { class: "space" }),
       failed ? h("span", { class: "tuner-reason" }, branch.reason) : null,
-      failed ? null : h("span", { class: "tuner-time num" }, timeText(variant, time, scale.counted)),
-      failed || time === null || isWhole(branch)
+      failed ? null : h("span", { class: "tuner-time num" }, rowTime(variant, scale.counted)),
+      failed || scale.counted || variant === null || variant.base_median_us === null
         ? null
         : h(
             "span",
-            { class: "faint", title: "the best run of a search; what is opened is timed anew, and shows its median" },
-            "best",
+            { class: "faint num tuner-beside", title: pairText(branch, variant) },
+            `vs ${duration(variant.base_median_us)}`,
           ),
       failed || !isWhole(branch) || active ? null : compare,
     );
@@ -172,8 +232,24 @@ export function nameOf(branch: Branch): string {
   return opts === undefined ? kind : String(opts).split(/\s+/).join(" ").trim() || "no opts";
 }
 
-function timeText(variant: KernelVariant | null, time: number | null, counted: boolean): string {
-  if (time !== null && !counted) return duration(time);
+/** What a branch's time was taken in turns with. */
+export function baseName(branch: Branch | null): string {
+  return branch?.edited != null && branch.edited.stage !== "opts" ? "before the edit" : "as captured";
+}
+
+/** A time over that of the captured kernel; the captured kernel itself has none beside it. */
+function relative({ median_us, base_median_us }: KernelVariant): number | null {
+  if (median_us === null) return null;
+  return base_median_us === null || base_median_us === 0 ? 1 : median_us / base_median_us;
+}
+
+function pairText(branch: Branch, variant: KernelVariant): string {
+  const name = baseName(branch);
+  return `${timeText(variant)} beside ${name} ${baseText(variant)}, taken in turns: ${ratioText(variant, name)}`;
+}
+
+function rowTime(variant: KernelVariant | null, counted: boolean): string {
+  if (variant !== null && variant.median_us !== null && !counted) return duration(variant.median_us);
   return variant === null || variant.uops === 0 ? "not timed" : uopsText(variant.uops);
 }
 

@@ -32,7 +32,7 @@ def throughput_svg(found: Throughput) -> str:
         Column("latency", right=True),
         *(Column(name, right=True) for name in ports),
     )
-    title = f"{found.kernel or 'loop'}: {found.cycles:.2f} cycles an iteration, bound by {bound_words(found.bound)}"
+    title = f"{found.kernel or 'loop'}: {found.cycles:.2f} cycles an iteration by the model, {bound_words(found.bound)}"
     note = f"{found.reason} · {found.cpu}, {found.tool}"
     return sheet_svg(title, columns, rows, note)
 
@@ -50,10 +50,10 @@ def bounds(found: Throughput) -> list[tuple[str, float]]:
 
 
 def bound_words(bound: str) -> str:
-    """ "ports" and "dependencies" stand alone; the front end is one."""
+    """ "bound by ports", "bound by the front end"; where the measurement contradicts the model, no bottleneck."""
     if bound == "unknown":
-        return "something that the model leaves out"
-    return "the front end" if bound == "front end" else bound
+        return "no bottleneck named: the measurement contradicts it"
+    return "bound by the front end" if bound == "front end" else f"bound by {bound}"
 
 
 def _cycles(value: float) -> str:

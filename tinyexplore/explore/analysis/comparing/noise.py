@@ -47,7 +47,7 @@ class Times:
             case "unknown", _:
                 return f"{spans}: too few runs, or too unsteady ones, to tell"
             case "noise", _:
-                return f"{spans}: no more than noise"
+                return f"{spans}: no difference beyond the spread"
             case "faster", ratio if ratio:
                 return f"{spans}: {1 / ratio:.2f} times as fast"
             case _, ratio:

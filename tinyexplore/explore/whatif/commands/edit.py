@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import ClassVar
 
 from tinyexplore.compile.search import refusal_of
 from tinyexplore.explore.analysis.opts import WhatIfError, to_opts
-from tinyexplore.explore.recording.drafts import quantile
 from tinyexplore.explore.tracefile.model import Diagnostic, Edited, KernelVariant
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.editing.asking import Text, Tried, check_signature, tried, verdict_words
 from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
+from tinyexplore.explore.whatif.measure import Measured
 from tinyexplore.explore.whatif.place import Outcome, Place, Refused
 from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.trace import recording
@@ -104,17 +103,13 @@ def variant_of_edit(place: Place, found: Tried, stage: str, text: str, uops: tup
     listings = found.listings
     if stage == "uops" and listings:
         listings = (replace(listings[0], language="uops", lines=tuple(text.splitlines())), *listings)
-    ordered = sorted(found.times_us)
     return replace(
         variant,
         listings=listings,
         stages=(),
         compile_us=found.compile_us,
         uops=executed(uops) if uops else variant.uops,
-        times_us=found.times_us,
-        median_us=round(median(ordered), 3) if ordered else None,
-        low_us=round(quantile(ordered, 0.25), 3) if ordered else None,
-        high_us=round(quantile(ordered, 0.75), 3) if ordered else None,
+        **{"verdict": "unknown", **Measured(found.times_us, found.edited.before_us).fields()},
     )
 
 

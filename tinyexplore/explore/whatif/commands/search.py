@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyexplore.compile.search import searched
+from tinyexplore.explore.tracefile.model import Search as SearchData
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.place import Cancelled, Outcome, Place, Refused
 from tinyexplore.kernel import Kernel
@@ -30,11 +31,14 @@ class Search:
             raise Refused(f"a beam is 1 kernel wide at least, not {self.width}")
         listener = Listener(self.kernel, place)
         try:
-            found = place.bench.under_settings(lambda: self._searched(place, listener))
+            fastest = place.bench.under_settings(lambda: self._searched(place, listener))
         except Cancelled:
             raise Refused(f"cancelled after {listener.tried} were tried; they stay") from None
-        outcome = try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, found.applied))
-        return Outcome(outcome.kernels, same=outcome.same, note=listener.reason)
+        outcome = try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, fastest.applied))
+        found = listener.outcome
+        is_better = found is not None and found.after_us is not None and found.after_us != found.before_us
+        note = "" if found is None or is_better else found.reason
+        return Outcome(outcome.kernels, same=outcome.same, note=note, search=found)
 
     def _searched(self, place: Place, listener: Listener) -> Kernel:
         subject = place.bench.subjects[self.kernel]
@@ -42,12 +46,13 @@ class Search:
             return searched(subject.device, place.bench.unchanged(self.kernel), self.width)
 
 
-def _outcome(event: Searched) -> str:
-    """What came of a search. It gives no ratio: the bench times the kernels anew, and the view divides those times."""
-    if not event.after_seconds < event.before_seconds < math.inf:
-        return event.reason
-    times = f"{event.before_seconds * 1e6:.3g} µs → {event.after_seconds * 1e6:.3g} µs"
-    return f"the search measured {times}, hand-coded → best of {event.tried}"
+def _outcome(event: Searched) -> SearchData:
+    """What came of a search, by its own measurements. The bench times the kernels anew."""
+    before_us, after_us = (
+        None if math.isinf(seconds) else round(seconds * 1e6, 3)
+        for seconds in (event.before_seconds, event.after_seconds)
+    )
+    return SearchData(before_us, after_us, event.tried, event.reason)
 
 
 class Listener(Recorder):
@@ -58,7 +63,7 @@ class Listener(Recorder):
         self.kernel = kernel
         self.place = place
         self.tried = 0
-        self.reason = ""
+        self.outcome: SearchData | None = None
 
     def record(self, event: Event) -> None:
         match event:
@@ -70,7 +75,7 @@ class Listener(Recorder):
                 words = f"BEAM: {self.tried} tried, {candidates} in this round"
                 self.place.progress(words, (compiled + measured) / 2, candidates)
             case Searched():
-                self.reason = _outcome(event)
+                self.outcome = _outcome(event)
         if self.place.is_cancelled():
             raise Cancelled
 

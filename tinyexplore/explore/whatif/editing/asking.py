@@ -146,6 +146,8 @@ def _as_tried(text: Text, reply: dict[str, Any]) -> Tried:
         compared=reply.get("compared", 0),
         differing=reply.get("differing", 0),
         largest_error=reply.get("largest_error"),
+        magnitude=reply.get("magnitude", 0.0),
+        tolerance=reply.get("tolerance", 0.0),
         first=None if first_off is None else Difference(**first_off),
         before_us=tuple(reply.get("before_us", ())),
         unprotected=tuple(reply["unprotected"]),
@@ -165,9 +167,11 @@ def verdict_words(edited: Edited) -> str:
         return ""
     if edited.verdict == "same bits":
         return f"the same bits as {edited.against}, {count_text(edited.compared, 'element')}"
-    error = "" if edited.largest_error is None else f", at most {edited.largest_error:.3g} apart"
+    error = "" if edited.largest_error is None else f", {apart_text(edited.largest_error, edited.magnitude)}"
+    if edited.tolerance:
+        error += f" (tolerance {tolerance_text(edited.tolerance)})"
     if edited.verdict == "within rounding":
-        return f"equal to {edited.against} within rounding{error}, {count_text(edited.compared, 'element')}"
+        return f"equal to {edited.against} within the tolerance{error}, {count_text(edited.compared, 'element')}"
     words = f"differs from {edited.against} in {edited.differing:,} of {count_text(edited.compared, 'element')}{error}"
     first = edited.first
     return (
@@ -175,6 +179,18 @@ def verdict_words(edited: Edited) -> str:
         if first is None
         else f"{words}; first at {first.buffer}[{first.index}]: {first.found}, not {first.expected}"
     )
+
+
+def apart_text(difference: float, magnitude: float) -> str:
+    """ "at most 0.00977 apart, 4.9e-05 of the largest value (200)". As `apartText` in widgets/src/format.ts."""
+    if not magnitude:
+        return f"at most {difference:.3g} apart"
+    return f"at most {difference:.3g} apart, {difference / magnitude:.2g} of the largest value ({magnitude:.3g})"
+
+
+def tolerance_text(tolerance: float) -> str:
+    """ "0.001 of a value + 1e-05 of the largest": what rounding may do. As `toleranceText` in widgets/src/format.ts."""
+    return f"{tolerance:g} of a value + {tolerance / 100:g} of the largest"
 
 
 def expected_signature(stage: str, name: str, text: str) -> Sequence[str]:
@@ -200,4 +216,15 @@ def check_signature(stage: str, name: str, before: str, after: str) -> Diagnosti
     return Diagnostic(next(found, 0), 0, "error", f"the signature of the kernel must stay as it is; {what}")
 
 
-__all__ = ["LIMIT_S", "Text", "Tried", "check_signature", "dismiss", "tried", "verdict_words", "warm_up"]
+__all__ = [
+    "LIMIT_S",
+    "Text",
+    "Tried",
+    "apart_text",
+    "check_signature",
+    "dismiss",
+    "tolerance_text",
+    "tried",
+    "verdict_words",
+    "warm_up",
+]

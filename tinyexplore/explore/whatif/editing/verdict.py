@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tinyexplore.compile.candidate import TOLERANCE
@@ -14,10 +14,38 @@ from tinyexplore.renderer.python import memory_format
 from tinyexplore.runtime.python import cast_view
 
 
+@dataclass(frozen=True)
+class _Apart:
+    """How far two elements of a buffer are apart.
+
+    error: the absolute difference; not finite where one side is no finite number. magnitude: of the largest finite
+    element that is right. tolerance: what rounding may do, relative to the elements.
+    """
+
+    error: float = 0.0
+    magnitude: float = 0.0
+    tolerance: float = 0.0
+
+    def beside(self, other: _Apart) -> _Apart:
+        """The one that is further apart, relative to the largest element."""
+        return max(self, other, key=_Apart.relative)
+
+    def relative(self) -> float:
+        if not math.isfinite(self.error):
+            return math.inf
+        return self.error / self.magnitude if self.magnitude else self.error and math.inf
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of `Edited` by their names."""
+        error = self.error if math.isfinite(self.error) else None
+        return {"largest_error": error, "magnitude": self.magnitude, "tolerance": self.tolerance}
+
+
 def compared(
     names: Sequence[tuple[str, DType]], found: Mapping[int, bytes], right: Mapping[int, bytes]
 ) -> dict[str, Any]:
-    """The fields of `Edited` that say how far `found` is from what is `right`, both by a buffer's position.
+    """The fields of `Edited` that say how far `found` is from what is `right`, both by a buffer's position. Of several
+    buffers, the largest error is that which is the most relative to the buffer's largest value.
 
     Two NaNs are equal. Floats may differ as far as another order of the same sums explains.
     """
@@ -26,7 +54,7 @@ def compared(
     except ImportError:
         return compared_one_by_one(names, found, right)
     count = differing = 0
-    largest, same = 0.0, True
+    worst, same = _Apart(), True
     first: Difference | None = None
     for position, expected in sorted(right.items()):
         name, dtype = names[position]
@@ -42,7 +70,10 @@ def compared(
             same = False
             error = numpy.abs(mine.astype("float64") - other.astype("float64"))
             error[~unequal] = 0.0
-            largest = float(max(largest, error.max())) if not numpy.isnan(error).any() else math.nan
+            finite = numpy.abs(other[numpy.isfinite(other)].astype("float64"))
+            scale = float(finite.max()) if finite.size else 0.0
+            error_here = math.nan if numpy.isnan(error).any() else float(error.max())
+            worst = worst.beside(_Apart(error_here, scale, TOLERANCE.get(dtype, 0.0)))
             off = unequal & ~_close(mine, other, dtype)
         places = numpy.flatnonzero(off)
         differing += int(places.size)
@@ -54,7 +85,7 @@ def compared(
         "verdict": verdict,
         "compared": count,
         "differing": differing,
-        "largest_error": largest if math.isfinite(largest) else None,
+        **worst.fields(),
         "first": None if first is None else asdict(first),
     }
 
@@ -64,7 +95,7 @@ def compared_one_by_one(
 ) -> dict[str, Any]:
     """The same without NumPy, which a page has not."""
     count = differing = 0
-    largest, same = 0.0, True
+    worst, same = _Apart(), True
     first: Difference | None = None
     for position, expected in sorted(right.items()):
         name, dtype = names[position]
@@ -72,12 +103,13 @@ def compared_one_by_one(
         count += len(mine)
         scale = max((abs(value) for value in other if math.isfinite(value)), default=1.0)
         near = TOLERANCE.get(dtype, 0.0)
+        magnitude = max((abs(value) for value in other if math.isfinite(value)), default=0.0)
         for place, (a, b) in enumerate(zip(mine, other)):
             if a == b or (a != a and b != b):
                 continue
             same = False
             error = abs(a - b)
-            largest = max(largest, error) if math.isfinite(error) else math.nan
+            worst = worst.beside(_Apart(error, magnitude, near))
             if not error <= near * (1e-2 * scale + abs(b)):
                 differing += 1
                 first = first or Difference(name, place, _said(a), _said(b))
@@ -85,7 +117,7 @@ def compared_one_by_one(
         "verdict": "differs" if differing else "same bits" if same else "within rounding",
         "compared": count,
         "differing": differing,
-        "largest_error": largest if math.isfinite(largest) else None,
+        **worst.fields(),
         "first": None if first is None else asdict(first),
     }
 

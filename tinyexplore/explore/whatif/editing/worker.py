@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from tinyexplore.compile.candidate import SAMPLE_S, alone, expendable, sample
+from tinyexplore.compile.candidate import PATIENCE_S, alone, expendable, in_turns
 from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.threads import run_divided
@@ -40,7 +40,7 @@ from tinyexplore.uop.plain import from_plain
 from tinyexplore.util import Context
 
 COMPILE_S = 30.0
-SAMPLES, SAMPLING_S = 20, 0.3
+SAMPLES = 20
 PATIENCE = 20  # as many times what the original takes
 REMEMBERED = 8  # kernels
 
@@ -121,8 +121,8 @@ def tried(subject: Subject, request: Mapping[str, Any], uops: tuple[UOp, ...], t
             if not at_start:
                 found = written(memory, subject.spec.writes)
     tell({"phase": "compare", **compared(subject.names, found, subject.right)})
-    tell({"phase": "time", "places": [], "patience_s": max(4.0, 3 * SAMPLES * patience_s / PATIENCE)})
-    times, before = in_turns(subject, spec, program)
+    tell({"phase": "time", "places": [], "patience_s": max(2 * PATIENCE_S, 3 * SAMPLES * patience_s / PATIENCE)})
+    times, before = both_timed(subject, spec, program)
     tell({"times_us": times, "before_us": before, "phase": "list", "patience_s": COMPILE_S})
     tell({"listings": text + further(stage, device, spec), "phase": "done"})
 
@@ -147,21 +147,15 @@ def further(stage: str, device: str, spec: ProgramSpec) -> list[tuple[str, list[
     return [(language, [line.text for line in lines]) for language, lines in found]
 
 
-def in_turns(subject: Subject, spec: ProgramSpec, program: CompiledProgram) -> tuple[list[float], list[float]]:
+def both_timed(subject: Subject, spec: ProgramSpec, program: CompiledProgram) -> tuple[list[float], list[float]]:
     """Microseconds of one run of the edit and of the original, measured in turns."""
     runs: list[Callable[[], None]] = []
     for one, made in ((spec, program), (subject.spec, subject.program)):
         bound, extent = made.bind(plain_buffers(subject), subject.values), one.extent(subject.values)
         runs.append(lambda bound=bound, extent=extent: run_divided(bound, extent, subject.work_ns))  # type: ignore[misc]
-    times: tuple[list[float], list[float]] = ([], [])
     with alone():
-        first = [sample(run, 1)[0] for run in runs]
-        calls = [max(1, round(SAMPLE_S / max(seconds, 1e-7))) for seconds in first]
-        began = time.perf_counter()
-        while len(times[0]) < SAMPLES and (not times[0] or time.perf_counter() - began + sum(first) < SAMPLING_S):
-            for place, run in enumerate(runs):
-                times[place].append(round(sample(run, calls[place])[0] * 1e6, 3))
-    return times
+        edit_s, before_s = in_turns(runs, SAMPLES)
+    return [round(seconds * 1e6, 3) for seconds in edit_s], [round(seconds * 1e6, 3) for seconds in before_s]
 
 
 # *** the process ***

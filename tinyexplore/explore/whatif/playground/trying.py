@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 
 from tinyexplore.codegen import PASSES, Pass, lower
 from tinyexplore.explore.analysis.why.matching import node_text
@@ -13,7 +12,7 @@ from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelVariant, RuleFiring
 from tinyexplore.explore.whatif.bench import Bench
-from tinyexplore.explore.whatif.measure import Lost, Untimed, measured, measured_us
+from tinyexplore.explore.whatif.measure import Lost, Measured, Untimed, measured
 from tinyexplore.explore.whatif.playground.checking import tolerance_of
 from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalent
 from tinyexplore.explore.whatif.playground.written import tolerance_of_rule
@@ -171,18 +170,17 @@ def _variant(bench: Bench, number: int, passes: Sequence[Pass]) -> KernelVariant
     device = bench.subjects[number].device
     trace, kernel, runner = bench.recorded(number, captured, passes)
     program = runner.spec.uops
-    times, was, note = [], None, ""
+    times, note = Measured(()), ""
     with recording(None):
         try:
             if bench.measure is not measured:
                 raise Untimed("not timed: a page has no times of the machine")
-            times = bench.under_settings(lambda: measured_us(device, kernel, kernel, program))
-            was = round(median(bench.under_settings(lambda: measured_us(device, kernel, kernel))), 3)
+            times = bench.under_settings(lambda: measured(device, kernel, kernel, kernel, program))
         except (Untimed, Lost) as error:
             note = str(error)
     names = bench.names.get(number, ())
     made = bench.under_settings(lambda: variant_of(number, device, trace, kernel, runner, times, names))
-    return replace(made, offers=(), nest=(), was_us=was, note=note)
+    return replace(made, offers=(), nest=(), note=note)
 
 
 def first_line(error: Exception) -> str:

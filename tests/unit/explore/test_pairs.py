@@ -1,0 +1,100 @@
+"""Two times side by side are taken in turns; what they say of each other is no more than their spread allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from statistics import median
+
+import pytest
+
+from tinyexplore.compile.candidate import FEWEST, in_turns
+from tinyexplore.dtype import dtypes
+from tinyexplore.explore.live.timing import times_in_turns
+from tinyexplore.explore.tracefile.figures import ratio_text
+from tinyexplore.explore.tracefile.model import Edited
+from tinyexplore.explore.whatif.editing.asking import verdict_words
+from tinyexplore.explore.whatif.editing.verdict import compared, compared_one_by_one
+from tinyexplore.explore.whatif.measure import Measured
+
+
+@dataclass
+class Machine:
+    """A machine by a formula: a run takes `seconds`, and ever longer as time goes by."""
+
+    drift: float = 0.0
+    now: float = 0.0
+    order: list[int] = field(default_factory=list)
+
+    def run_of(self, number: int, seconds: float):
+        def run() -> None:
+            self.order.append(number)
+            self.now += seconds * (1 + self.drift * self.now)
+
+        return run
+
+    def seconds_of(self, run, calls: int) -> tuple[float, bool]:
+        began = self.now
+        for _ in range(calls):
+            run()
+        return (self.now - began) / calls, True
+
+    def clock(self) -> float:
+        return self.now
+
+
+def test_equal_kernels_have_equal_medians_on_a_machine_that_becomes_slower() -> None:
+    machine = Machine(drift=20.0)
+    mine, base = in_turns([machine.run_of(n, 1e-3) for n in range(2)], 20, machine.seconds_of, machine.clock)
+    assert max(mine) > 1.5 * min(mine)
+    assert median(mine) == pytest.approx(median(base), rel=0.02)
+    assert Measured(tuple(mine), tuple(base)).fields()["verdict"] == "noise"
+
+
+def test_rounds_go_there_and_back_after_a_run_of_each_that_is_not_counted() -> None:
+    machine = Machine()
+    found = in_turns([machine.run_of(n, 1e-3) for n in range(3)], 2, machine.seconds_of, machine.clock)
+    assert machine.order == [0, 1, 2, 0, 1, 2, 2, 1, 0]
+    assert [len(one) for one in found] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(1e-3, 20), (0.1, FEWEST), (10.0, 1)])
+def test_long_kernels_get_fewer_samples_and_both_as_many(seconds: float, rounds: int) -> None:
+    machine = Machine()
+    found = in_turns([machine.run_of(n, seconds) for n in range(2)], 20, machine.seconds_of, machine.clock)
+    assert [len(one) for one in found] == [rounds, rounds]
+
+
+def test_an_interpreter_is_timed_in_turns_too() -> None:
+    machine = Machine(drift=1.0)
+    mine, base = times_in_turns([machine.run_of(n, 1e-2) for n in range(2)], machine.clock)
+    assert machine.order[:4] == [0, 1, 1, 0] and len(mine) == len(base)
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict", "ratio"), [(0.5, "faster", "2.00×"), (2.0, "slower", "2.00×"), (1.0, "noise", "")]
+)
+def test_a_ratio_is_given_where_it_is_beyond_the_spread(factor: float, verdict: str, ratio: str) -> None:
+    base = tuple(10 + 0.1 * (number % 5) for number in range(20))
+    found = Measured(tuple(factor * time_us for time_us in base), base).fields()
+    assert found["verdict"] == verdict and found["base_median_us"] == 10.2
+    text = ratio_text(found["median_us"], found["base_median_us"], found["verdict"])
+    assert ratio in text and ("×" in text) == bool(ratio)
+
+
+def test_times_without_a_base_are_compared_with_nothing() -> None:
+    found = Measured((1.0, 2.0, 3.0)).fields()
+    assert found["median_us"] == 2.0 and found["base_median_us"] is None and "verdict" not in found
+    assert ratio_text(2.0, None, "unknown") == ""
+
+
+@pytest.mark.parametrize("compare", [compared, compared_one_by_one])
+def test_a_difference_is_told_absolute_and_relative_to_the_largest_value_and_with_its_tolerance(compare) -> None:
+    import struct
+
+    names = [("data0", dtypes.float32)]
+    right, found = (struct.pack("4f", 1.0, -200.0, last, 0.0) for last in (50.0, 50.0078125))
+    told = compare(names, {0: found}, {0: right})
+    assert (told["verdict"], told["largest_error"], told["magnitude"]) == ("within rounding", 0.0078125, 200.0)
+    assert told["tolerance"] == 1e-3
+    words = verdict_words(Edited("c", against="the kernel", **told))
+    assert "0.00781" in words and "3.9e-05" in words and "0.001" in words
