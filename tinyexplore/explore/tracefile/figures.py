@@ -246,8 +246,8 @@ def span_text(run: Run) -> str:
 
 
 def ratio_text(median_us: float | None, base_median_us: float | None, verdict: str, base: str = "as captured") -> str:
-    """ "1.39× faster than as captured": two times that were taken in turns; "" where there is one only. A ratio that the
-    spread explains is not given. As `ratioText` in widgets/src/format.ts."""
+    """ "1.39× faster than as captured", of two times that were taken in turns; "" where there is one only. A ratio that
+    the spread explains is not given. As `ratioText` in widgets/src/format.ts."""
     if not median_us or not base_median_us:
         return ""
     if verdict == "noise":
