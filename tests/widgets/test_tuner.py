@@ -187,7 +187,9 @@ def test_a_search_fills_the_tree_and_can_be_cancelled(
     tab = live(view)
     tab.click('.tuner-bar button:has-text("BEAM 2")')
     until(tab, lambda: len(tab.query_selector_all(".tuner-candidate")) > 5)
-    assert len(tab.query_selector_all(".tuner-row")) == len(view.kernels[0].branches[:3])  # its times stand apart
+    assert len(tab.query_selector_all(".tuner-row")) == sum(
+        bool(branch.kernels[0].listings) for branch in view.kernels[0].branches
+    )  # the times of a search stand apart
     assert tab.query_selector(".tuner-status progress")
     tab.click(".tuner-status button")
     until(tab, lambda: tab.query_selector(".tuner-status progress") is None)

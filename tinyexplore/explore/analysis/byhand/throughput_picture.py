@@ -32,7 +32,7 @@ def throughput_svg(found: Throughput) -> str:
         Column("latency", right=True),
         *(Column(name, right=True) for name in ports),
     )
-    title = f"{found.kernel or 'loop'}: {found.cycles:.2f} cycles an iteration by the model, {bound_words(found.bound)}"
+    title = f"{found.kernel or 'loop'}: {found.cycles:.2f} cycles an iteration, {bound_words(found.bound)}"
     note = f"{found.reason} · {found.cpu}, {found.tool}"
     return sheet_svg(title, columns, rows, note)
 
@@ -52,7 +52,7 @@ def bounds(found: Throughput) -> list[tuple[str, float]]:
 def bound_words(bound: str) -> str:
     """ "bound by ports", "bound by the front end"; where the measurement contradicts the model, no bottleneck."""
     if bound == "unknown":
-        return "no bottleneck named: the measurement contradicts it"
+        return "by a model that the measurement contradicts: no bottleneck is named"
     return "bound by the front end" if bound == "front end" else f"bound by {bound}"
 
 
