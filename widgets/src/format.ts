@@ -157,48 +157,6 @@ export function span(run: Quartiles & { median_us: number }): string {
   return `${duration(run.median_us)}${between && ` (${between})`}`;
 }
 
-/** A time, and that of its base, taken in turns with it. */
-export interface Compared {
-  median_us: number | null;
-  low_us: number | null;
-  high_us: number | null;
-  times_us: number[];
-  base_median_us: number | null;
-  base_low_us: number | null;
-  base_high_us: number | null;
-  base_times_us: number[];
-  verdict: string;
-}
-
-/** The median and the quartiles; "" where there is no time. */
-export function timeText({
-  median_us,
-  low_us,
-  high_us,
-  times_us,
-}: Omit<Compared, `base_${string}` | "verdict">): string {
-  return median_us === null || low_us === null || high_us === null
-    ? ""
-    : span({ median_us, low_us, high_us, times_us });
-}
-
-/** The median and the quartiles of the base; "" where there is no time. */
-export function baseText(of: Compared): string {
-  const { base_median_us: median_us, base_low_us: low_us, base_high_us: high_us, base_times_us: times_us } = of;
-  return timeText({ median_us, low_us, high_us, times_us });
-}
-
-/** "1.39× faster than as captured"; a ratio that the spread explains is not given. As ratio_text in Python. */
-export function ratioText({ median_us, base_median_us, verdict }: Compared, base = "as captured"): string {
-  if (!median_us || !base_median_us) return "";
-  if (verdict === "noise") return `no difference from ${base} beyond the spread`;
-  if (verdict === "unknown") return `too few samples to compare with ${base}`;
-  const ratio = base_median_us / median_us;
-  return verdict === "faster"
-    ? `${ratio.toFixed(2)}× faster than ${base}`
-    : `${(1 / ratio).toFixed(2)}× slower than ${base}`;
-}
-
 /** As the user's Python calls it, else by the kernel that wrote it. */
 export function bufferName({ id, name, maker }: BufferInfo): string {
   const made = maker === null ? "" : `result of kernel ${maker}`;

@@ -247,7 +247,7 @@ def span_text(run: Run) -> str:
 
 def ratio_text(median_us: float | None, base_median_us: float | None, verdict: str, base: str = "as captured") -> str:
     """ "1.39× faster than as captured", of two times that were taken in turns; "" where there is one only. A ratio that
-    the spread explains is not given. As `ratioText` in widgets/src/format.ts."""
+    the spread explains is not given. As `ratioText` in widgets/src/tuner/times.ts."""
     if not median_us or not base_median_us:
         return ""
     if verdict == "noise":

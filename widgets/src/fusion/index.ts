@@ -2,7 +2,8 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { comparisons } from "../fusions";
-import { baseText, bytes, count, duration, grouped, ratioText, timeText } from "../format";
+import { bytes, count, duration, grouped } from "../format";
+import { baseText, ratioText, timeText } from "../tuner/times";
 import type { Branch, FusedKernel, OutputCheck, ScheduleVariant } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Change, Store, View } from "../store";

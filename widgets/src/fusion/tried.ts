@@ -1,7 +1,8 @@
 // The tree of what was tried on a schedule: a command a row, its time as colour, failures with their reasons.
 
 import { h } from "../dom";
-import { baseText, duration, ratioText, timeText } from "../format";
+import { duration } from "../format";
+import { baseText, ratioText, timeText } from "../tuner/times";
 import type { Branch, ScheduleVariant } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { WhatIf } from "../whatif";

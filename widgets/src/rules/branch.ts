@@ -2,7 +2,8 @@
 
 import { button, h, tab, tabList } from "../dom";
 import { withDigests } from "../digests";
-import { baseText, count, languageName, ratioText, timeText } from "../format";
+import { count, languageName } from "../format";
+import { baseText, ratioText, timeText } from "../tuner/times";
 import { type LineChange, compareLines } from "../lines";
 import type { Branch, KernelVariant, RuleFiring, Trace } from "../model";
 import type { Store } from "../store";

@@ -1,7 +1,8 @@
 // A stage of a kernel as text that can be changed: coloured, numbered, with the compiler's words at their lines.
 
 import { button, h, oncePerFrame, replaceChildren } from "../dom";
-import { baseText, languageName, ratioText, timeText } from "../format";
+import { languageName } from "../format";
+import { baseText, ratioText, timeText } from "./times";
 import type { Branch, Diagnostic } from "../model";
 import { tokenize } from "../tokens";
 import { type WhatIf, variantOf } from "../whatif";

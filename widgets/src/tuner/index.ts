@@ -1,7 +1,8 @@
 // The kernel tuner: the loops of a kernel, the opts that are legal now, everything that was tried, and what it changed.
 
 import { button, h, replaceChildren } from "../dom";
-import { baseText, count, ratioText, timeText } from "../format";
+import { count } from "../format";
+import { baseText, ratioText, timeText } from "./times";
 import type { Branch, KernelVariant } from "../model";
 import type { Change, Store, View } from "../store";
 import { kernelName } from "../views/pipeline";

@@ -2,7 +2,8 @@
 
 import { button, h } from "../dom";
 import { optMeaning } from "../explaining";
-import { baseText, count, duration, languageName, ratioText, timeText } from "../format";
+import { count, duration, languageName } from "../format";
+import { baseText, ratioText, timeText } from "./times";
 import type { Branch, KernelVariant } from "../model";
 import { type WhatIf, isSearched, isWhole, variantOf } from "../whatif";
 
