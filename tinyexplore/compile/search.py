@@ -125,7 +125,7 @@ def recorded_again(kernel: Kernel, starts: Sequence[Kernel], result: SearchResul
     if step.ast is not result.kernel.start:
         return result.kernel
     for number, opt in enumerate(result.kernel.applied):
-        step = apply_opt(step, opt, result.reason if number == 0 else "")
+        step = apply_opt(step, opt, result.source if number == 0 else "")
     return step
 
 
