@@ -63,3 +63,13 @@ def test_a_linear_map_with_a_bias_is_rounded_once(dtype: object) -> None:
     assert x.linear(w, bias).dtype is dtype
     turned = x.reshape(1, 2, 1, 1).conv_transpose2d(w.reshape(2, 1, 1, 1), bias)
     assert turned.tolist() == [[[[2.0**-13]]]] and turned.dtype is dtype
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint64", "float32"])
+@pytest.mark.parametrize("device", ["LLVM", "CLANG", "PYTHON"])
+def test_a_sum_of_equal_values_counts_each(dtype: str, device: str) -> None:
+    """The law that puts constants last makes (acc + x) + 1 of acc + (x + 1): the whole of it stays in the loop."""
+    x = np.array([[5], [6]], dtype)
+    for count in (2, 3, 7, 64):
+        found = (Tensor(x, device=device) + 1).expand(2, count).sum(1)
+        assert found.tolist() == [6 * count, 7 * count]

@@ -84,8 +84,9 @@ class _Blocks:
         path, known = self.path, self.known
         for node in reversed(self.order):
             op = node.op
-            if op is Ops.ASSIGN and len(node.src) == 3:
-                reading.update(made_of(node.src[1], node.src[0]))  # a scan's register may be read in several steps
+            if op is Ops.ASSIGN and (len(node.src) == 3 or node.src[0] not in node.src[1].src):
+                # a scan's register may be read in several steps, and (acc + x) + 1 reads one too
+                reading.update(made_of(node.src[1], node.src[0]))
             own = path.get(node)
             if own is None:
                 if op is Ops.DEFINE_ACC:
