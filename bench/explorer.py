@@ -552,15 +552,15 @@ def _rules(traces: Sequence[Trace]) -> Iterator[Figure]:
     t = Tensor.rand(33, 64).realize()
     view = explore(lambda: [(t.permute(1, 0).reshape(33, 64) + 1).sum(0), t * 2], title="shuffled")
     began = time.perf_counter()
-    places = view.playground.matches(remainder_written_out)
+    places = view.rules.matches(remainder_written_out)
     detail = f"{len(places)} places in all passes, each checked: two kernels that divide their indices"
     yield Figure("where a rule matches, small program", time.perf_counter() - began, "s", None, detail)
     began = time.perf_counter()
-    fired = view.playground.fire_all(remainder_written_out, places[0].kernel, places[0].name)
+    fired = view.rules.fire_all(remainder_written_out, places[0].kernel, places[0].name)
     detail = f"{len(fired.firings)} firings, checked; the rest of the pipeline, compiled and timed"
     yield Figure("rule fired wherever it matches, small program", time.perf_counter() - began, "s", None, detail)
     began = time.perf_counter()
-    branch = view.playground.insert(remainder_written_out, "simplify")
+    branch = view.rules.insert(remainder_written_out, "simplify")
     detail = f"{len(branch.firings)} firings, checked; {len(branch.kernels)} kernels compiled and timed"
     yield Figure("rule in the pipeline, small program", time.perf_counter() - began, "s", None, detail)
     count, wrong, took = 0, 0, 0.0

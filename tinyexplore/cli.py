@@ -265,7 +265,7 @@ def run_script(options: argparse.Namespace) -> int:
             session.to_html(path)
         else:
             session.save(path)
-        partial = " (partial)" if session.error is not None and status != OK else ""
+        partial = " (partial)" if session.capture.error is not None and status != OK else ""
         _say(f"wrote {path}{partial}", to_errors=options.json)
     return status
 

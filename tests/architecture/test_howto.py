@@ -99,6 +99,6 @@ def test_the_command_tries_the_opts_in_the_opposite_order(repository: Path) -> N
     view = explore(lambda: x.sum())
     assert command(0).about == 0
     before = view.trace.kernels[0].opts
-    branch = view.do(command(0))
+    branch = view.whatif.do(command(0))
     assert (branch.status, branch.reason) == ("done", "")
     assert len(before) > 1 and branch.kernels[0].opts == before[::-1]

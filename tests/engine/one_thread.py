@@ -77,7 +77,7 @@ def captured() -> dict[str, Any]:
         "messages": [message.text for message in trace.messages],
         "threads": sorted({stage.thread for stage in trace.stages}),
         "text": str(view),
-        "svg": "<svg" in view.svg(),
+        "svg": "<svg" in view.trace.svg(),
         "html": "<html" in view.to_html(),
     }
 

@@ -44,7 +44,7 @@ def test_the_opts_that_were_asked_for_stand_beside_the_captured_ones(view: Explo
 
 
 def test_what_the_panel_compared_last_is_what_the_page_shows(view: Explorer) -> None:
-    Answers(lambda: view.trace, view)({"ask": "caches", "kernel": 0, "before": ["UPCAST(1, 2)"], "after": []})
+    Answers(lambda: view.trace, view.capture)({"ask": "caches", "kernel": 0, "before": ["UPCAST(1, 2)"], "after": []})
     (found,) = responses_in(view.to_html(), "caches").values()
     assert (found["before"]["opts"], found["after"]["opts"]) == (["UPCAST(1, 2)"], [])
 
@@ -52,9 +52,9 @@ def test_what_the_panel_compared_last_is_what_the_page_shows(view: Explorer) -> 
 def test_a_kernel_stands_alone_where_it_takes_too_long_without_opts(view: Explorer, monkeypatch: Any) -> None:
     view.kernels[0].set_opts(["UPCAST(0, 8)", "VECTOR(1, 4)"])
     few = view.kernels[0].caches(view.kernels[0].branch.kernels[0].opts)
-    plain = view.cache_model(0, ())
+    plain = view.capture.analyses.cache_model(0, ())
     monkeypatch.setattr(caches, "MOST_TOUCHES", plain.stream.most_touches() - 1)
-    view.responses.compare(Caches(0, (), few.opts))
+    view.capture.analyses.responses.compare(Caches(0, (), few.opts))
     (found,) = responses_in(view.to_html(), "caches").values()
     assert found["before"] is None and found["after"]["total"] == to_data(few.total)
 

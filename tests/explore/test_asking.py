@@ -39,7 +39,7 @@ def test_what_cannot_be_answered_says_why(view: Explorer):
     assert answer(view.trace, {"ask": "when"})["error"] == f"unknown request 'when'; known: {', '.join(REQUESTS)}"
     assert "this trace has nodes 0 … " in answer(view.trace, {"ask": "why", "node": 10**6, "stage": 0})["error"]
     assert answer(view.trace, {"ask": "why"})["error"] == "why: node is missing"
-    lazy = view.where(kind="lazybuffer")[0].id
+    lazy = view.trace.where(kind="lazybuffer")[0].id
     assert (
         "is a LazyBuffer: rules are about UOps" in answer(view.trace, {"ask": "why", "node": lazy, "stage": 0})["error"]
     )
@@ -103,7 +103,7 @@ def test_the_canonical_form_leaves_defaults_out_and_sorts_names():
     ],
 )
 def test_a_malformed_request_says_which_field_and_why(view: Explorer, data: Any, complaint: str):
-    assert Answers(lambda: view.trace, view)(data)["error"].startswith(complaint)
+    assert Answers(lambda: view.trace, view.capture)(data)["error"].startswith(complaint)
 
 
 def test_a_trace_alone_cannot_run_kernels(view: Explorer):

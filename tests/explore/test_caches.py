@@ -124,7 +124,9 @@ def test_the_heuristics_matmul_comes_to_memory_no_more_and_to_caches_less() -> N
     assert before.total.found[-1] == after.total.found[-1] == 3 * N * N // LINE, "each line comes from memory once"
     text = repr(before.compare(after))
     assert "no opts" in text and "÷" in text
-    assert set(after.levels) == {"L1", "L2", "L3", "memory"} and after.caches == caches_of(view.kept(0).spec.target)
+    assert set(after.levels) == {"L1", "L2", "L3", "memory"} and after.caches == caches_of(
+        view.capture.analyses.kept(0).spec.target
+    )
     assert sum(traffic.touches for traffic in after.by_line().values()) == after.total.touches
 
 

@@ -51,7 +51,7 @@ def test_lines_are_those_that_the_reader_sees_in_the_cell(shell):
     session = run(shell, CELL)
     (source,) = session.trace.sources
     assert source.name == f"In [{shell.execution_count - 1}]"
-    (line,) = {session.trace.frames[node.user].line for node in session.where(op="MUL", kind="lazybuffer")}
+    (line,) = {session.trace.frames[node.user].line for node in session.trace.where(op="MUL", kind="lazybuffer")}
     assert CELL.splitlines()[line - 1] == "y = x * 2"
     assert source.text.splitlines()[line - 1] == "y = x * 2"
 

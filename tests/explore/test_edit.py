@@ -253,8 +253,8 @@ def memory() -> int:
 
 def test_a_crash_of_the_compiled_ir_is_told_as_well(view):
     text = view.kernels[0].edit_text("llvm")
-    branch = view.edit(
-        0, "llvm", text.replace("entry:\n", "entry:\n  call void @abort()\n") + "declare void @abort()\n"
+    branch = view.kernels[0].edit(
+        "llvm", text.replace("entry:\n", "entry:\n  call void @abort()\n") + "declare void @abort()\n"
     )
     assert branch.reason == "it called abort() (SIGABRT)"
     where = "  %data0 = load ptr, ptr %slot0, align 8\n"

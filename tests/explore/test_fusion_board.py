@@ -86,9 +86,9 @@ def test_undo_goes_back_and_what_was_tried_is_known(view):
     root = view.fusion.branches()[0]
     view.fusion.go(root)
     first = view.fusion.cut(edge)
-    count = len(view.branches())
+    count = len(view.whatif.branches)
     assert view.fusion.undo() == root == view.fusion.branch()
-    assert view.fusion.cut(edge.src) == first and len(view.branches()) == count
+    assert view.fusion.cut(edge.src) == first and len(view.whatif.branches) == count
 
 
 def test_what_is_not_legal_is_a_branch_that_failed_with_the_rule(view):
@@ -105,7 +105,7 @@ def test_what_cannot_be_asked_is_an_error(view):
     with pytest.raises(WhatIfError, match=r"no schedule of this capture has an edge 0 → 0"):
         view.fusion.cut(0, 0)
     with pytest.raises(WhatIfError, match="scheduled nothing"):
-        view.do(Cut(10_000, 0, 1))
+        view.whatif.do(Cut(10_000, 0, 1))
     with pytest.raises(WhatIfError, match="came from a file"):
         Explorer(view.trace).fusion.cut(0, 1)
 
@@ -180,7 +180,7 @@ def test_other_results_are_a_branch_that_failed(monkeypatch):
 
 def test_a_branch_is_a_trace_of_its_own(view):
     branch = view.fusion.cut(edge_of(view, "EXP"), branch=view.fusion.branches()[0])
-    trace = view.branch_trace(branch)
+    trace = view.whatif.trace_of(branch)
     assert len(trace.kernels) == len(branch.schedule.kernels)
     assert [kernel.name for kernel in trace.kernels] == [kernel.name for kernel in branch.schedule.kernels]
     assert any(stage.steps for stage in trace.stages) and trace.runs

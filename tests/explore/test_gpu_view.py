@@ -204,7 +204,7 @@ def test_a_view_reads_as_text_as_a_picture_and_as_data(view: Any) -> None:
     text = str(found)
     assert "segments  bytes used  banks  a warp" in text and "16 of 16" in text and "registers allow no more" in text
     assert found.svg().startswith("<svg") and "occupancy, bound by registers" in found.svg()
-    assert Answers(lambda: view.trace, view)({"ask": "gpu", "kernel": 0}) == to_data(found)
+    assert Answers(lambda: view.trace, view.capture)({"ask": "gpu", "kernel": 0}) == to_data(found)
     assert found.as_data().accesses[0].lanes[:2] == tuple(found.accesses[0].shown.addresses[:2])
 
 

@@ -167,7 +167,7 @@ def test_what_is_explored_may_hide_its_name_its_class_and_its_signature() -> Non
     properties = ("__name__", "__signature__", "__class__", "__dict__", "__wrapped__")
     odd = type("Odd", (), {"__call__": called, **{name: property(raising(name)) for name in properties}})()
     view = explore(odd)
-    assert (view.title, view.result.tolist()) == ("Odd", [2.0, 3.0])
+    assert (view.capture.title, view.result.tolist()) == ("Odd", [2.0, 3.0])
     odd = type("Odd", (), {"__call__": called, "__name__": 5})()
     assert explore(odd).title == "Odd"
 

@@ -47,18 +47,18 @@ def test_an_interrupted_what_if_command_leaves_a_whole_trace() -> None:
     interrupter = Interrupter()
 
     def applied(session: Explorer) -> None:
-        session.apply(0, "UPCAST(0, 4)")
+        session.kernels[0].apply("UPCAST(0, 4)")
 
     session = explore(lambda: (x * 2).sum(1), repeat=1)
     count = interrupter.count(partial(applied, session))
-    whole = [branch.status for branch in session.branches()]
+    whole = [branch.status for branch in session.whatif.branches]
     assert whole[-1] == "done"
     for place in Random(7).sample(range(1, count), 12):
         session = explore(lambda: (x * 2).sum(1), repeat=1)
         interrupter.run(partial(applied, session), place)
         assert trace_from_bytes(trace_to_bytes(session.trace)) == session.trace, place
-        if [branch.status for branch in session.branches()] != whole:
+        if [branch.status for branch in session.whatif.branches] != whole:
             applied(session)
-        assert session.branches()[-1].status == "done", place
+        assert session.whatif.branches[-1].status == "done", place
         assert trace_from_bytes(trace_to_bytes(session.trace)) == session.trace, place
     assert interrupter.lost == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.notebook.kernels import AvailableOpts, Kernels, KernelView
+from tinyexplore.explore.notebook.moved import FORMER, replacement_of
+from tinyexplore.explore.notebook.panels import Panels
 from tinyexplore.explore.tracefile.readable import CONSOLE_WIDTH, Table
 
 
@@ -77,8 +80,8 @@ def test_opts_are_offered_applied_and_removed(view: Explorer) -> None:
 
 def test_analyses_are_those_of_the_view(view: Explorer) -> None:
     kernel = view.kernels[0]
-    assert kernel.why_opts() == view.why_opts(0)
-    assert kernel.caches(opts=()).total == view.caches(0, opts=()).total
+    assert kernel.why_opts() == view.kernels[0].why_opts()
+    assert kernel.caches(opts=()).total == view.kernels[0].caches(opts=()).total
     assert kernel.debug().step().position == 1
     assert kernel.translate(["c"]).text("c")
     assert "import" in kernel.reproducer()
@@ -122,3 +125,27 @@ def test_a_kernel_view_is_found_by_tab() -> None:
     public = [name for name in dir(KernelView) if not name.startswith("_")]
     assert {"why_opts", "available_opts", "apply", "caches", "debug", "gpu", "edit"} <= set(public)
     assert all(getattr(KernelView, name).__doc__ for name in public)
+
+
+def test_an_explorer_has_at_most_twenty_names_each_with_a_docstring() -> None:
+    names = [name for name in dir(Explorer()) if not name.startswith("_")]
+    assert len(names) <= 20
+    for kind in (Explorer, KernelView, Kernels, Panels):
+        public = [name for name in vars(kind) if not name.startswith("_")]
+        assert [name for name in public if not getattr(kind, name).__doc__] == []
+
+
+def test_a_former_name_says_what_replaced_it() -> None:
+    for name in FORMER:
+        assert name not in dir(Explorer())
+        with pytest.raises(AttributeError, match=re.escape(replacement_of(name))):
+            getattr(Explorer(), name)
+    with pytest.raises(AttributeError, match="similar: kernels"):
+        _ = Explorer().kernel
+
+
+def test_the_branches_of_a_view_are_a_table(view: Explorer) -> None:
+    branch = view.kernels[0].branch
+    assert branch in view.whatif.branches
+    for text in (repr(view.whatif), repr(view.whatif.branches), view.whatif.branches._repr_html_()):
+        assert "Branch(" not in text and "branch" in text

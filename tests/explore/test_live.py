@@ -23,7 +23,7 @@ from tinyexplore import Device, Tensor, Variable, explore
 from tinyexplore.devices import register_devices
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore import Explorer, Trace
-from tinyexplore.explore.analysis.requests import Responses
+from tinyexplore.explore.analysis.byhand.asked import Stored
 from tinyexplore.explore.exports.live_pages import precompiled as precompiled_module
 from tinyexplore.explore.exports.live_pages import pyodide
 from tinyexplore.explore.exports.live_pages.bytecode import as_bytecode, with_bytecode
@@ -60,7 +60,7 @@ def served(view: Explorer, interpreted: None) -> tuple[Serving, list[tuple[str, 
     told: list[tuple[str, Any]] = []
     serving = Serving(lambda kind, data: told.append((kind, json.loads(data))))
     trace = view.trace
-    serving.open(trace_to_bytes(trace), carried_of(trace, view._kept, view.whatif.graphs).to_json())
+    serving.open(trace_to_bytes(trace), carried_of(trace, view.capture.kept, view.whatif.graphs).to_json())
     return serving, told
 
 
@@ -69,7 +69,7 @@ def asked(serving: Serving, **question: Any) -> Any:
 
 
 def test_what_is_carried_is_read_back_equal(view: Explorer) -> None:
-    carried = carried_of(view.trace, view._kept)
+    carried = carried_of(view.trace, view.capture.kept)
     assert carried.targets["LLVM"] == Device["LLVM"].target and carried.contents[0][1] is not None
     assert Carried.from_json(carried.to_json()) == carried
 
@@ -84,15 +84,15 @@ def test_a_machine_is_carried_with_all_that_it_has(name: str) -> None:
 
 def test_the_kernels_of_a_trace_are_made_again_node_for_node(view: Explorer, served: Any) -> None:
     serving, _ = served
-    for number, kept in view._kept.items():
-        again = serving.explorer.kept(number)
+    for number, kept in view.capture.kept.items():
+        again = serving.explorer.capture.kept[number]
         assert again.uops == kept.uops and again.contents == kept.contents
         assert again.make_kernel().ast is kept.make_kernel().ast
 
 
 def test_a_worker_answers_what_a_notebook_does(view: Explorer, served: Any) -> None:
     serving, _ = served
-    notebook = Answers(lambda: view.trace, view)
+    notebook = Answers(lambda: view.trace, view.capture)
     trace = view.trace
     stage = next(stage for stage in trace.stages if any(step.rule is not None for step in stage.steps))
     questions = [
@@ -128,8 +128,8 @@ def test_a_worker_started_anew_goes_on_from_the_branches_told(view: Explorer, se
     packed = next(data for kind, data in reversed(told) if kind == "branches")
     recorded = gzip.decompress(base64.b64decode(packed)).decode()
     anew = Serving(lambda kind, data: None)
-    anew.open(trace_to_bytes(view.trace), carried_of(view.trace, view._kept).to_json(), recorded)
-    assert anew.explorer is not None and anew.explorer.branches() == serving.explorer.branches()
+    anew.open(trace_to_bytes(view.trace), carried_of(view.trace, view.capture.kept).to_json(), recorded)
+    assert anew.explorer is not None and anew.explorer.whatif.branches == serving.explorer.whatif.branches
 
 
 def test_a_linear_program_is_edited_and_interpreted_and_c_says_what_it_takes(view: Explorer, served: Any) -> None:
@@ -160,7 +160,7 @@ def twice_as_much(x, c):
     assert asked(serving, ask="write", text=text) == {"rules": ["twice_as_much"]}
     places = asked(serving, ask="matches", rule="twice_as_much")["places"]
     assert "differs" in {place["verdict"]["status"] for place in places}
-    branch = serving.explorer.playground.insert("twice_as_much")
+    branch = serving.explorer.rules.insert("twice_as_much")
     assert any(one.verdict == "differs" for one in branch.firings) and "[Errno" not in branch.reason
     wrong = asked(serving, ask="write", text=text.replace("(x * c)", "(x * q)"))
     assert wrong == {"error": "line 6: NameError: name 'q' is not defined"}
@@ -198,7 +198,7 @@ def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
 
 
 def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, monkeypatch: Any) -> None:
-    monkeypatch.setattr(view, "responses", Responses())  # other tests did
+    monkeypatch.setattr(view.capture, "_stored", Stored())  # other tests did
     page = view.to_html(live=True)
     names = re.findall(r'data-carried="([^"]+)"', page)
     assert {"pyodide.asm.wasm", "python_stdlib.zip", "tinyexplore.zip", "carried.json"} < set(names)
@@ -206,7 +206,7 @@ def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, mon
     assert len(page.encode()) < 10e6
     monkeypatch.setattr(precompiled_module, "_made", lambda *given: pytest.fail("compiled ahead, and not kept"))
     assert view.to_html().find("data-carried") == -1
-    assert page == live_html(view.trace, view._kept, graphs=view.whatif.graphs)  # the same whenever it is made
+    assert page == live_html(view.trace, view.capture.kept, graphs=view.whatif.graphs)  # the same whenever it is made
 
 
 def test_the_engine_is_packed_without_the_front_end() -> None:

@@ -46,7 +46,7 @@ def questions(kind: Any, random: Random, count: int) -> list[Any]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_malformed_question_is_answered(kind: str, shown: Explorer) -> None:
-    answers = Answers(lambda: shown.trace, shown)
+    answers = Answers(lambda: shown.trace, shown.capture)
     for question in questions(kind, Random(kind), 120):
         found = answers(question)
         assert isinstance(found, dict), question
@@ -55,12 +55,12 @@ def test_a_malformed_question_is_answered(kind: str, shown: Explorer) -> None:
 
 @pytest.mark.parametrize("question", [*VALUES, {"ask": []}, {"ask": None}, {"ask": {}}, {1: 2}], ids=repr)
 def test_what_is_no_question_at_all_is_answered(question: Any, shown: Explorer) -> None:
-    assert "error" in Answers(lambda: shown.trace, shown)(question)
+    assert "error" in Answers(lambda: shown.trace, shown.capture)(question)
     assert "error" in answer(shown.trace, question)
 
 
 def test_malformed_kernels_are_refused_by_what_runs_them(shown: Explorer) -> None:
-    answers = Answers(lambda: shown.trace, shown)
+    answers = Answers(lambda: shown.trace, shown.capture)
     for kind in BY_HAND:
         for kernel in ("x", None, [], {}, 10**40, -1, 1.5e300, float("nan"), "\ud800"):
             assert "error" in answers({"ask": kind, "kernel": kernel}), (kind, kernel)

@@ -50,18 +50,18 @@ def remainder_written_out() -> Rule:
 
 
 def test_the_places_of_a_rule_are_known_before_it_fires(view: Explorer) -> None:
-    places = view.playground.matches(factor_dropped(), 0, "simplify")
+    places = view.rules.matches(factor_dropped(), 0, "simplify")
     assert places
     first = places[0]
     assert (first.kernel, first.name, first.step) == (0, "simplify", 0)
     assert view.trace.nodes[first.node].op == "ADD"
     assert first.verdict.status == "differs"
     assert repr(places).startswith(f"{len(places)} places in 1 kernel\n  kernel 0, simplify, step 0, node ")
-    assert view.branches() == ()
+    assert view.whatif.branches == ()
 
 
 def test_a_wrong_rule_in_the_pipeline_is_caught_at_its_first_firing(view: Explorer) -> None:
-    branch = view.playground.insert(factor_dropped(), "simplify", 0)
+    branch = view.rules.insert(factor_dropped(), "simplify", 0)
     assert branch.status == "done"
     assert branch.firings[0].verdict == "differs"
     first = branch.firings[0]
@@ -76,7 +76,7 @@ def test_a_wrong_rule_in_the_pipeline_is_caught_at_its_first_firing(view: Explor
 
 
 def test_a_true_rule_in_the_pipeline_has_kernels_with_times(view: Explorer) -> None:
-    branch = view.playground.insert(remainder_written_out(), "simplify the rest")
+    branch = view.rules.insert(remainder_written_out(), "simplify the rest")
     assert branch.firings
     assert {one.verdict for one in branch.firings} <= {"proved", "agrees"}
     (changed,) = branch.kernels
@@ -91,7 +91,7 @@ def test_nothing_stays_of_another_pipeline(view: Explorer) -> None:
     bench = view.whatif.bench()
     kernel = bench.under_settings(lambda: bench.captured(0))
     before = bench.under_settings(lambda: lower(kernel))
-    view.playground.insert(factor_dropped(), "simplify", 0)
+    view.rules.insert(factor_dropped(), "simplify", 0)
     assert bench.under_settings(lambda: lower(kernel)) == before
     t = Tensor.arange(33 * 64).reshape(33, 64).realize()
     again = (t.permute(1, 0).reshape(33, 64) + 1).sum(0)
@@ -103,13 +103,13 @@ def test_nothing_stays_of_another_pipeline(view: Explorer) -> None:
 
 def test_one_firing_and_all_of_them(view: Explorer) -> None:
     rule = factor_dropped()
-    place = view.playground.matches(rule, stage="simplify")[0]
-    once = view.playground.fire(rule, place)
+    place = view.rules.matches(rule, stage="simplify")[0]
+    once = view.rules.fire(rule, place)
     assert [one.stage for one in once.firings] == ["fire factor_dropped"]
     assert once.firings[0].node == place.digest
-    everywhere = view.playground.fire_all(rule, 0, "simplify")
+    everywhere = view.rules.fire_all(rule, 0, "simplify")
     assert len(everywhere.firings) > 1
-    stages = [stage.name for stage in view.branch_trace(once).stages]
+    stages = [stage.name for stage in view.whatif.trace_of(once).stages]
     assert stages[2:5] == ["as it was", "fire factor_dropped", "simplify"]
     assert once.kernel is None
     assert once.kernels[0].kernel == 0
@@ -118,7 +118,7 @@ def test_one_firing_and_all_of_them(view: Explorer) -> None:
 def test_a_firing_that_is_left_out(view: Explorer) -> None:
     stage = next(one for one in view.trace.stages if one.name == "accumulators" and one.steps)
     step = next(number for number, one in enumerate(stage.steps, 1) if one.rule is not None)
-    branch = view.playground.fork(stage.kernel, "accumulators", step)
+    branch = view.rules.fork(stage.kernel, "accumulators", step)
     assert branch.status == "failed"  # a REDUCE is left, which no renderer knows
     assert "cannot be compiled" in branch.reason
     simplify = next(one for one in view.trace.stages if one.name == "simplify" and one.steps)
@@ -127,24 +127,24 @@ def test_a_firing_that_is_left_out(view: Explorer) -> None:
         for number, one in enumerate(simplify.steps, 1)
         if one.rule is not None
     )
-    branch = view.playground.fork(simplify.kernel, "simplify", skipped[0])
+    branch = view.rules.fork(simplify.kernel, "simplify", skipped[0])
     assert branch.status == "done"
     assert branch.reason.startswith(f"without {skipped[1]} at step {skipped[0]} of simplify")
 
 
 def test_a_rule_that_is_disabled_and_one_that_nobody_knows(view: Explorer) -> None:
-    branch = view.playground.disable("accumulate")
+    branch = view.rules.disable("accumulate")
     assert branch.status == "failed"
     assert "kernel 0 cannot be compiled" in branch.reason
     with pytest.raises(WhatIfError, match="no rule 'acumulate'"):
-        view.playground.disable("acumulate")
+        view.rules.disable("acumulate")
     with pytest.raises(WhatIfError, match="no pass 'linearize' has rules; those that have are: simplify"):
-        view.playground.insert(factor_dropped(), "linearize")
+        view.rules.insert(factor_dropped(), "linearize")
 
 
 def test_changes_of_the_pipeline_come_on_top_of_each_other(view: Explorer) -> None:
-    first = view.playground.insert(factor_dropped(), "simplify", 0)
-    both = view.playground.disable("factor_dropped", branch=first)
+    first = view.rules.insert(factor_dropped(), "simplify", 0)
+    both = view.rules.disable("factor_dropped", branch=first)
     assert both.parent == first.id
     assert both.kernels == ()
     assert both.status == "done"
@@ -152,7 +152,7 @@ def test_changes_of_the_pipeline_come_on_top_of_each_other(view: Explorer) -> No
 
 def test_rules_that_undo_each_other_or_raise_are_told(view: Explorer) -> None:
     endless = playground.rule(x + y, lambda x, y: (y + x) + 0 * x, name="endless")
-    branch = view.playground.insert(endless, "simplify", 0)
+    branch = view.rules.insert(endless, "simplify", 0)
     assert branch.status == "failed"
     assert "without an end" in branch.reason
 
@@ -160,7 +160,7 @@ def test_rules_that_undo_each_other_or_raise_are_told(view: Explorer) -> None:
     def careless(x: UOp, y: UOp) -> UOp:
         raise ZeroDivisionError("of no use")
 
-    branch = view.playground.insert(careless, "simplify", 0)
+    branch = view.rules.insert(careless, "simplify", 0)
     assert branch.status == "failed"
     assert "ZeroDivisionError: of no use (in rule careless" in branch.reason
 
@@ -171,20 +171,20 @@ def test_a_law_and_a_tolerance_are_the_rules_own(view: Explorer) -> None:
     assert loose.file == __file__
     t = Tensor.rand(8).realize()
     sums = explore(lambda: (t + t * 2) + t * 3, repeat=1)
-    assert {place.verdict.holds for place in sums.playground.matches(loose)} == {True}
+    assert {place.verdict.holds for place in sums.rules.matches(loose)} == {True}
     strict = playground.law("any_order", (x + y) + z, x + (y + z))
-    assert {place.verdict.status for place in sums.playground.matches(strict)} == {"differs"}
+    assert {place.verdict.status for place in sums.rules.matches(strict)} == {"differs"}
 
 
 def test_the_rules_of_the_pipeline_are_listed_with_their_firings(view: Explorer) -> None:
     own = factor_dropped()
-    rows = {row.name: row for row in view.playground.rules()}
+    rows = {row.name: row for row in view.rules.of()}
     assert rows[own.name].own
     assert rows[own.name].passes == ()
     assert rows["accumulate"].passes == ("accumulators",)
     assert rows["accumulate"].firings == 3
     assert rows["mul_one"].passes == ("simplify", "simplify the copies", "simplify the rest")
-    assert [row.name for row in view.playground.rules("divisions")][-2:] == ["divide_by_power_of_two", "divide_byte"]
+    assert [row.name for row in view.rules.of("divisions")][-2:] == ["divide_by_power_of_two", "divide_byte"]
 
 
 def test_a_pipeline_without_changes_is_the_engines_own() -> None:
@@ -198,7 +198,7 @@ def test_a_pipeline_without_changes_is_the_engines_own() -> None:
 
 
 def test_branches_of_rules_are_kept_in_the_file_and_done_again(view: Explorer, tmp_path) -> None:
-    branch = view.playground.insert(factor_dropped(), "simplify", 0)
+    branch = view.rules.insert(factor_dropped(), "simplify", 0)
     loaded = Trace.load(view.trace.save(tmp_path / "trace.json"))
     assert loaded.branches[branch.id] == branch
     other = shuffled()
@@ -208,8 +208,8 @@ def test_branches_of_rules_are_kept_in_the_file_and_done_again(view: Explorer, t
 
 def test_the_trace_of_a_branch_has_the_verdict_at_the_exact_step() -> None:
     view = shuffled()
-    branch = view.playground.insert(factor_dropped(), "simplify")
-    trace = view.branch_trace(branch)
+    branch = view.rules.insert(factor_dropped(), "simplify")
+    trace = view.whatif.trace_of(branch)
     number = branch.kernels[0].kernel
     mine = [one for one in branch.firings if one.kernel == number]
     assert mine and len(trace.checks) == len(mine)
@@ -220,15 +220,15 @@ def test_the_trace_of_a_branch_has_the_verdict_at_the_exact_step() -> None:
         assert (check.verdict, check.inputs, check.was) == (firing.verdict, firing.inputs, firing.was)
     assert view.trace.checks == () and any(check.verdict == "differs" for check in trace.checks)
     with pytest.raises(WhatIfError, match="is about"):
-        view.branch_trace(branch, kernel=99)
+        view.whatif.trace_of(branch, kernel=99)
 
 
 def test_the_trace_of_a_branch_without_a_rule_is_made_without_it(view: Explorer) -> None:
     names = {
         view.trace.rules[step.rule].name for stage in view.trace.stages for step in stage.steps if step.rule is not None
     }
-    name, branch = next((name, one) for name in sorted(names) if (one := view.playground.disable(name)).kernels)
-    trace = view.branch_trace(branch)
+    name, branch = next((name, one) for name in sorted(names) if (one := view.rules.disable(name)).kernels)
+    trace = view.whatif.trace_of(branch)
     assert trace.kernels and name not in {rule.name for rule in trace.rules}
 
 
@@ -250,7 +250,7 @@ def test_every_rule_can_be_disabled_with_one_plain_sentence(name: str) -> None:
     fired = {step.rule for stage in view.trace.stages for step in stage.steps if step.rule is not None}
     failed = 0
     for rule in sorted(view.trace.rules[number].name for number in fired):
-        branch = view.do(DisableRule(rule))
+        branch = view.whatif.do(DisableRule(rule))
         assert "\n" not in branch.reason and "Error" not in branch.reason and "%" not in branch.reason, branch.reason
         if branch.status != "failed":
             continue

@@ -74,7 +74,7 @@ def test_an_unknown_question_says_which_there_are():
 
 def test_a_tour_stands_in_the_page_and_in_the_view():
     view = Explorer(TRACE)
-    node = view.where(op="REDUCE_AXIS")[0]
+    node = view.trace.where(op="REDUCE_AXIS")[0]
     view.tour([("See this", node), ("Then <that>", "#stage=3&step=2"), view.question("kernels")])
     assert [stop["link"] for stop in view.widget.tour] == [
         f"#graph=lazy&node={node.id}",
@@ -92,7 +92,7 @@ def test_a_tour_stands_in_the_page_and_in_the_view():
 
 def test_a_question_is_a_widget_that_grades(monkeypatch):
     view = Explorer(TRACE)
-    asked = view.predict("kernels")
+    asked = view.question("kernels").widget
     assert isinstance(asked, PredictWidget) and asked.is_right is None
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))

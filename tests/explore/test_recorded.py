@@ -15,7 +15,7 @@ X = np.arange(64, dtype=np.float32).reshape(8, 8)
 def test_what_is_recorded_is_what_the_debugger_shows() -> None:
     view = explore(lambda: (Tensor(X).realize() * 2).sum(1), repeat=1, record_iterations=10_000)
     (recording,) = view.trace.recordings
-    debugger = view.debug(recording.kernel)
+    debugger = view.kernels[recording.kernel].debug()
     assert recording.ended and [line.text for line in debugger.listing] == list(recording.listing)
     for step in recording.steps:
         debugger.step()
@@ -53,7 +53,7 @@ def test_inputs_that_were_not_kept_are_made_up_and_it_says_so() -> None:
     view = explore(lambda: Tensor(X).realize() + 1, repeat=1)
     page = view.to_html(iterations=30)
     assert "tinyexplore" in page and view.trace.recordings == (), "the page has them, not the trace"
-    found = recorded.with_recordings(view.trace, {0: view.kept(0)}, 30)
+    found = recorded.with_recordings(view.trace, {0: view.capture.analyses.kept(0)}, 30)
     assert "the inputs were not kept" in found.recordings[0].note
     with pytest.raises(ValueError, match="record_iterations=-1: how many steps"):
         explore(lambda: Tensor(X) + 1, record_iterations=-1)

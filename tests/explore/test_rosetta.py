@@ -157,7 +157,7 @@ def test_alignment_moves_no_line_and_says_where_counterparts_are():
 
 
 def test_a_view_is_answered_with_data(sum_of_two):
-    answers = Answers(lambda: sum_of_two.trace, sum_of_two)
+    answers = Answers(lambda: sum_of_two.trace, sum_of_two.capture)
     found = answers({"ask": "rosetta", "kernel": 0, "targets": ["c", "metal"]})
     assert json.loads(json.dumps(found))["translations"][1]["words"] == "Metal"
     assert answers({"ask": "rosetta", "kernel": 0, "targets": "basic"})["error"].startswith("'basic' is neither")

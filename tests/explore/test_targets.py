@@ -87,7 +87,7 @@ def test_programs_that_look_at_values_step_replay_and_search_go_on_under_a_forei
     view = explore(program, target=FOREIGN, beam=2)
     np.testing.assert_allclose(view.result, expected, rtol=1e-4)
     assert all(kernel.not_run for kernel in view.trace.kernels if kernel.code_bytes)
-    searched = [search.reason for search in view.searches.values()]
+    searched = [search.reason for search in [kernel.beam for kernel in view.kernels if kernel.beam is not None]]
     assert searched and all("cannot run on this machine" in reason for reason in searched)
 
 
@@ -115,10 +115,10 @@ def test_a_gpus_kernel_is_shown_in_its_languages_and_takes_opts_of_its_own() -> 
     assert {"uops", "ptx", "wgsl", *DIALECTS} == {one.language for one in view.trace.programs}
     assert "SPECIAL lidx0 < 32" in listing(view.trace, kernel, "uops")
     assert "threadIdx.x" in listing(view.trace, kernel, "cuda")
-    view.set_opts(kernel.id, "")
-    assert {"NOLOCALS(0)", "GROUP(2, 8)", "GROUPTOP(2, 8)"} <= set(view.available_opts(kernel.id))
+    view.kernels[kernel.id].set_opts("")
+    assert {"NOLOCALS(0)", "GROUP(2, 8)", "GROUPTOP(2, 8)"} <= set(view.kernels[kernel.id].available_opts())
     with pytest.raises(NotKeptError, match="many work-items go through it together"):
         view.kernels[kernel].caches()
-    assert view.debug(kernel.id, "made up").finish().reason == "at the end"
+    assert view.kernels[kernel.id].debug("made up").finish().reason == "at the end"
     with pytest.raises(WhatIfError, match="no stage 'c' of kernel 0 can be edited; there are: opts, uops"):
-        view.edit_text(kernel.id, "c")
+        view.kernels[kernel.id].edit_text("c")

@@ -74,7 +74,7 @@ def test_a_capture_says_which_core_its_kernel_uses_and_why() -> None:
     assert "mma_m16n8k16_f16 does 16 × 8 × 16 multiply-adds of float16 in one instruction of a warp" in row[1]
     assert why["tile_items"].choice.settled_by == "use_tensor_cores"
     assert row[3].startswith("LOCAL("), "on the GPU that it was captured for"
-    rosetta = view.rosetta()
+    rosetta = view.kernels[0].translate()
     assert "__builtin_amdgcn_wmma" in rosetta["hip"].source and "simdgroup_multiply" in rosetta["metal"].source
 
 

@@ -103,7 +103,7 @@ def test_a_cpu_that_is_not_known_has_one_in_its_place():
 def test_measured_cycles_are_time_by_clock_by_iterations():
     x = Tensor.rand(64, 64).realize()
     view = explore(lambda: x.sum(0), repeat=1, noopt=1)
-    uops = view.kept(0).uops
+    uops = view.capture.analyses.kept(0).uops
     cycles, how = measured_cycles(uops, 10.0, clock_ghz=2.0)
     assert cycles == round(10 * 2000 / 4096, 3) and how.startswith("measured: 10 µs × 2.00 GHz")
     assert measured_cycles(uops, 10.0, clock_ghz=2.0, unrolled=4)[0] == pytest.approx(4 * cycles, abs=0.002)
@@ -172,7 +172,8 @@ def test_what_was_asked_goes_with_a_page_and_a_kernel_of_threads_has_its_share_o
         and 'data-chunk="throughput"' in page
     )
     threaded = [
-        node.replace(arg=Axis(0, AxisKind.THREAD)) if node.op is Ops.RANGE else node for node in view.kept(0).uops
+        node.replace(arg=Axis(0, AxisKind.THREAD)) if node.op is Ops.RANGE else node
+        for node in view.capture.analyses.kept(0).uops
     ]
     cycles, how = measured_cycles(threaded, 10.0, threads=4, clock_ghz=2.0)
     assert cycles == round(10 * 2000 / 1024, 3) and "on each of 4 threads" in how
@@ -256,13 +257,13 @@ def test_of_as_many_loops_as_the_linear_program_has_the_one_with_most_work_is_th
 def test_loops_of_a_linear_program_weigh_their_steps_times_their_nodes():
     x = Tensor.rand(64, 64).realize()
     view = explore(lambda: x.sum(0), repeat=1, noopt=1)
-    ((depth, weight),) = loop_weights(view.kept(0).uops)
+    ((depth, weight),) = loop_weights(view.capture.analyses.kept(0).uops)
     assert depth == 2 and weight >= 4096
 
 
 def test_the_rare_path_of_a_linear_program_is_no_loop_of_its_own():
     x = Tensor.rand(1 << 12).realize()
-    uops = explore(lambda: x.sin(), repeat=1, target="x86-64-v3").kept(0).uops
+    uops = explore(lambda: x.sin(), repeat=1, target="x86-64-v3").capture.kept[0].uops
     assert any(node.op is Ops.RANGE and node.arg.kind is AxisKind.RARE for node in uops)
     assert len(loop_weights(uops)) == 1
     assert measured_cycles(uops, 10.0, clock_ghz=2.0)[0] is not None

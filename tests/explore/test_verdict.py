@@ -164,7 +164,7 @@ def test_a_program_is_judged_by_its_longest_kernel() -> None:
 def test_a_transposed_copy_fetches_each_line_once_for_each_of_its_elements() -> None:
     x = Tensor.rand(4096, 4096).realize()
     view = explore(lambda: x.T.contiguous(), noopt=1, repeat=1)
-    pattern = AccessPattern(view.kept(0).make_kernel())
+    pattern = AccessPattern(view.capture.analyses.kept(0).make_kernel())
     read = next(one for one in pattern.operands if one.buffer == 1)
     assert (runs_of(read).run_bytes, runs_of(read).pitch_bytes) == (4, 4 * 4096)
     beyond, conflict = pattern.traffic(CacheShape(1 << 20, 16))
@@ -174,7 +174,7 @@ def test_a_transposed_copy_fetches_each_line_once_for_each_of_its_elements() -> 
 
 def test_a_sum_of_products_moves_its_operands_as_often_as_its_tiles_say() -> None:
     a, b = (Tensor.rand(256, 256).realize() for _ in range(2))
-    pattern = AccessPattern(explore(lambda: a @ b, noopt=1, repeat=1).kept(0).make_kernel())
+    pattern = AccessPattern(explore(lambda: a @ b, noopt=1, repeat=1).capture.kept[0].make_kernel())
     small, _ = pattern.traffic(CacheShape(4096, 8))
     large, _ = pattern.traffic(CacheShape(1 << 22, 16))
     assert large == {0: 1 << 18, 1: 1 << 18, 2: 1 << 18}
@@ -238,12 +238,16 @@ def test_a_gpu_gets_a_verdict_of_the_model_which_says_so() -> None:
 def test_views_and_pages_get_a_row_for_each_kernel_and_one_for_the_program() -> None:
     a, b = (Tensor.rand(96, 96).realize() for _ in range(2))
     view = explore(lambda: ((a @ b).contiguous(), a.exp()), repeat=5)
-    answer = respond(Source(lambda: view.trace, lambda: view), {"ask": "verdicts"})
+    answer = respond(Source(lambda: view.trace, lambda: view.capture.analyses), {"ask": "verdicts"})
     assert [row["kernel"] for row in answer["rows"]] == [kernel.id for kernel in view.trace.kernels]
     assert answer["whole"]["kind"] in KINDS and answer["whole"]["kernel"] in range(len(view.trace.kernels))
     assert all(row["evidence"] and row["tone"] in ("fast", "middle", "slow", "none") for row in answer["rows"])
     cold = explore(lambda: a + b, repeat=1)
-    assert respond(Source(lambda: cold.trace, lambda: cold), {"ask": "verdicts"}) == {"rows": [], "whole": None}
+    source = Source(lambda: cold.trace, lambda: cold.capture.analyses)
+    assert respond(source, {"ask": "verdicts"}) == {
+        "rows": [],
+        "whole": None,
+    }
 
 
 def test_a_suggestion_is_tried_and_shows_what_it_gained() -> None:

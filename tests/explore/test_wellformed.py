@@ -72,9 +72,9 @@ def test_pages_pictures_and_scripts_are_utf_8(foreign: Trace, tmp_path: Path) ->
     page = tmp_path / f"{LONE}.html"
     view.to_html(page)
     assert f"<title>{WHOLE}</title>" in page.read_text(encoding="utf-8")
-    for picture in (view.svg(), foreign.graph().svg()):
+    for picture in (view.trace.svg(), foreign.graph().svg()):
         ElementTree.fromstring(picture.encode())
-    assert WHOLE in view.svg()
+    assert WHOLE in view.trace.svg()
     script = tmp_path / f"{LONE}.py"
     reproducer(foreign, 0, script)
     compile(script.read_text(encoding="utf-8"), "script", "exec")

@@ -88,7 +88,7 @@ def test_what_is_no_command_is_refused_with_what_is_wrong(text, why):
 
 
 def test_opts_are_applied_undone_and_branched_from_and_each_is_timed(view):
-    before = len(view.branches())
+    before = len(view.whatif.branches)
     root = view.kernels[0].set_opts()
     first = view.kernels[0].apply("VECTOR(1, 4)")
     second = view.kernels[0].apply("UPCAST(0, 4)")
@@ -98,7 +98,7 @@ def test_opts_are_applied_undone_and_branched_from_and_each_is_timed(view):
     opts = [branch.kernels[0].opts for branch in (root, first, second, other)]
     assert opts == [(), ("VECTOR(1, 4)",), ("VECTOR(1, 4)", "UPCAST(0, 4)"), ("VECTOR(1, 4)", "UNROLL(2, 4)")]
     assert [branch.parent for branch in (first, second, other)] == [root.id, first.id, first.id]
-    assert len(view.branches()) <= before + 4
+    assert len(view.whatif.branches) <= before + 4
     for branch in (root, first, second, other):
         (variant,) = branch.kernels
         assert branch.status == "done" and branch.reason == ""
@@ -194,7 +194,7 @@ def test_branches_are_kept_with_the_trace_and_its_laws(view, tmp_path):
     view.kernels[0].set_opts()
     path = view.save(tmp_path / "trace.json.gz")
     trace = Trace.load(path)
-    assert trace == view.trace and trace.branches == view.branches()
+    assert trace == view.trace and trace.branches == view.whatif.branches
     assert {law.name for law in trace.laws} == set(OptOps.__members__)
 
 
@@ -210,14 +210,14 @@ def test_commands_are_replayed_on_another_capture(view):
     view.kernels[0].set_opts()
     view.kernels[0].apply("VECTOR(1, 4)")
     again = product()
-    made = again.whatif.replay([branch for branch in view.branches() if branch.status == "done"])
+    made = again.whatif.replay([branch for branch in view.whatif.branches if branch.status == "done"])
     assert {branch.kernels[0].opts for branch in made} >= {(), ("VECTOR(1, 4)",)}
 
 
 def test_two_branches_are_compared_listing_by_listing(view):
     plain = view.kernels[0].set_opts()
     wide = view.kernels[0].apply("VECTOR(1, 4)")
-    found = view.compare_branches(plain, wide)
+    found = view.whatif.compare(plain, wide)
     (pair,) = found.kernels
     assert pair.change == "changed" and "opts" in pair.reasons
     c = next(listing for listing in pair.listings if listing.language == "c")
@@ -248,7 +248,7 @@ def test_a_copy_between_devices_has_no_loops_to_change():
     session = explore(lambda: x.to("PYTHON").contiguous(), repeat=1)
     copy = next(kernel for kernel in session.trace.kernels if kernel.name == "copy")
     with pytest.raises(WhatIfError, match="is a copy between devices"):
-        session.branch(copy)
+        _ = session.kernels[copy].branch
 
 
 # *** searches ***

@@ -231,7 +231,7 @@ def test_what_was_recorded_as_fired_is_what_fires_first(view: Explorer):
 def test_an_obstacle_stands_at_a_node_of_the_graph(view: Explorer):
     trace = view.trace
     stage = next(one for one in trace.stages if one.name == "simplify")
-    add = next(node for node in view.where(op="ADD") if node.id in _graph(trace, stage))
+    add = next(node for node in view.trace.where(op="ADD") if node.id in _graph(trace, stage))
     found = view.why_not(add, stage=stage.id, step=0)
     assert found.stopped and all(one.verdict == "stopped" for one in found.stopped)
     for one in found.stopped:
@@ -257,10 +257,10 @@ def _graph(trace: Trace, stage) -> set[int]:
 
 
 def test_without_a_place_the_first_pass_with_rules_that_has_the_node_is_asked(view: Explorer):
-    node = view.where(op="REDUCE")[0]
+    node = view.trace.where(op="REDUCE")[0]
     found = view.why_not(node)
     assert found.name in tables() and found.node == node.id
-    product = view.where(op="MUL", kind="uop")[-1]
+    product = view.trace.where(op="MUL", kind="uop")[-1]
     assert not view.why_not(product).note
     view.selected = node
     assert view.why_not() == found
@@ -278,7 +278,7 @@ def test_a_transform_and_a_stage_without_rules_say_so(view: Explorer):
 
 def test_what_cannot_be_asked(view: Explorer):
     stage = next(one for one in view.trace.stages if one.name == "simplify")
-    lazy = view.where(kind="lazybuffer")[0]
+    lazy = view.trace.where(kind="lazybuffer")[0]
     with pytest.raises(CannotRemake, match="is a LazyBuffer: rules are about UOps"):
         view.why_not(lazy, stage=stage.id)
     with pytest.raises(ValueError, match="this trace has nodes 0 … "):

@@ -28,12 +28,12 @@ def decision_on(trace: Trace, node: int) -> Decision:
 
 
 def test_the_numbers_that_a_decision_compared_stand_beside_its_reason(view: Explorer):
-    relu = next(node for node in view.where(op="MAX", kind="lazybuffer"))
+    relu = next(node for node in view.trace.where(op="MAX", kind="lazybuffer"))
     told = decision_on(view.trace, relu.id)
     assert (told.decision, told.reason) == ("realize", "the loops around its use would compute each element 256 times")
     repeated = Compared(COMPUTED, 256.0, REPEAT_LIGHT, True)
     assert repeated in told.compared
-    first, _ = view.where(op="REDUCE_AXIS", kind="lazybuffer")
+    first, _ = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")
     fused = decision_on(view.trace, first.id)
     assert fused.decision == "fuse" and Compared(COMPUTED, 1.0, REPEAT_REDUCE, False) in fused.compared
     assert all(not one.over for one in fused.compared if one.what == COMPUTED)
@@ -41,7 +41,7 @@ def test_the_numbers_that_a_decision_compared_stand_beside_its_reason(view: Expl
 
 
 def test_two_products_are_two_kernels_and_the_edge_between_them_is_cut(view: Explorer):
-    first, second = view.where(op="REDUCE_AXIS", kind="lazybuffer")
+    first, second = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")
     found = view.why_kernels(first, second)
     assert found == why_kernels(view.trace, first.id, second.id)
     assert found.together == () and found.kernels_of_a == (0,) and found.kernels_of_b == (1,)
@@ -56,8 +56,8 @@ def test_two_products_are_two_kernels_and_the_edge_between_them_is_cut(view: Exp
 
 
 def test_what_is_done_with_a_product_one_by_one_is_the_same_kernel(view: Explorer):
-    product, _ = view.where(op="REDUCE_AXIS", kind="lazybuffer")
-    relu = view.where(op="MAX", kind="lazybuffer")[0]
+    product, _ = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")
+    relu = view.trace.where(op="MAX", kind="lazybuffer")[0]
     found = view.why_kernels(product, relu)
     assert found.together == (0,) and {edge.mark for edge in found.edges} == {"fused"}
     assert found.text.startswith("one kernel: kernel 0 (")
@@ -84,20 +84,20 @@ def test_neither_from_the_other_and_what_several_kernels_compute():
         return light.sum(), (light * 2).max(1), x.sum(0)
 
     view = explore(both, repeat=1)
-    total, _, columns = view.where(op="REDUCE_AXIS", kind="lazybuffer")[-3:]
+    total, _, columns = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")[-3:]
     found = view.why_kernels(total, columns)
     assert found.edges == () and "neither is made from the other" in found.text
-    light = view.where(op="ADD", kind="lazybuffer")[0]
+    light = view.trace.where(op="ADD", kind="lazybuffer")[0]
     marks = {edge.mark for edge in Fusions(view.trace).edges() if edge.src == light.id}
     told = decision_on(view.trace, light.id)
     assert told.decision == "duplicate" and marks == {"again"}
 
 
 def test_questions_over_the_channel_and_what_cannot_be_asked(view: Explorer):
-    first, second = view.where(op="REDUCE_AXIS", kind="lazybuffer")
+    first, second = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")
     found = answer(view.trace, {"ask": "why kernels", "a": first.id, "b": second.id})
     assert found["text"] == view.why_kernels(first, second).text and found["edges"][0]["mark"] == "fused"
-    uop = view.where(kind="uop")[0]
+    uop = view.trace.where(kind="uop")[0]
     with pytest.raises(ValueError, match="is no LazyBuffer of this trace"):
         view.why_kernels(uop, first)
     buffer = next(node for node in view.trace.nodes if node.op == "BUFFER")

@@ -53,7 +53,7 @@ def test_what_is_clicked_is_there_in_python_and_the_reverse(lab: LabPage, explor
     explorer.locator("[data-pane=a] .line.linked", has_text="softmax").first.click()
     selected, kinds = "len(view.selected) > 0 and {node.kind for node in view.selected}", "{'lazybuffer'}"
     assert lab.await_python(selected, kinds) == kinds
-    lab.python("view.show(view.where(op='REDUCE_AXIS'))")
+    lab.python("view.show(view.trace.where(op='REDUCE_AXIS'))")
     explorer.get_by_role("button", name=re.compile("LazyBuffers")).first.click()
     explorer.locator(".graph .box.sel").nth(2).wait_for(timeout=milliseconds(5))
     assert explorer.locator(".graph .box.sel").count() == 3

@@ -21,10 +21,10 @@ def test_a_rule_of_the_notebook_is_inserted_and_fired_by_clicking(lab: LabPage, 
     panel.scroll_into_view_if_needed()
     panel.locator(".rules-row", has_text="mask_of_power").click()
     panel.locator(".rules-place").first.wait_for(timeout=milliseconds(60))
-    tried = int(lab.python("len(view.branches())"))
+    tried = int(lab.python("len(view.whatif.branches)"))
     panel.locator(".rules-actions button", has_text="Insert at").click()
-    assert lab.await_python("len(view.branches())", str(tried + 1), timeout_s=60) == str(tried + 1)
-    assert lab.python("view.branches()[-1].command.kind") == "'InsertRule'"
+    assert lab.await_python("len(view.whatif.branches)", str(tried + 1), timeout_s=60) == str(tried + 1)
+    assert lab.python("view.whatif.branches[-1].command.kind") == "'InsertRule'"
     panel.locator(".rules-body > .event[aria-current]", has_text="mask_of_power in simplify").wait_for(
         timeout=milliseconds(30)
     )
@@ -35,7 +35,7 @@ def test_a_rule_of_the_notebook_is_inserted_and_fired_by_clicking(lab: LabPage, 
     )  # the wrong one, with its counterexample
     assert "before" in panel.locator(".rules-branch .rules-values").first.inner_text()
     panel.locator(".rules-place button", has_text="fire").first.click()
-    assert lab.await_python("view.branches()[-1].command.kind", "'FireRule'", timeout_s=60) == "'FireRule'"
+    assert lab.await_python("view.whatif.branches[-1].command.kind", "'FireRule'", timeout_s=60) == "'FireRule'"
     lab.use_theme("JupyterLab Dark")
     lab.page.screenshot(path=screenshots / "write_a_rule_dark.png")
     lab.use_theme("JupyterLab Light")

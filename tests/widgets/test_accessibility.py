@@ -65,7 +65,7 @@ def test_every_chapter_of_the_story_is_without_grave_findings(open_page: Open, s
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_tour_and_its_questions_are_without_grave_findings(browser: Any, tmp_path: Path, scheme: str) -> None:
     view = Explorer(TRACE)
-    view.tour([("This adds up.", view.where(op="REDUCE_AXIS")[0]), view.question("kernels")]).to_html(
+    view.tour([("This adds up.", view.trace.where(op="REDUCE_AXIS")[0]), view.question("kernels")]).to_html(
         tmp_path / "tour.html"
     )
     tab = browser.new_page(color_scheme=scheme, viewport={"width": 1200, "height": 860})

@@ -100,10 +100,10 @@ def test_a_reader_cuts_joins_undoes_and_leaves_it_to_the_scheduler(live: Callabl
     )
     tab.click('.fusion .tuner-bar button:has-text("Undo")')
     assert at_hand(tab) == "as captured" and frames(tab) == 1
-    asked = len(view.branches())
+    asked = len(view.whatif.branches)
     tab.click(f'.fusion-edge[data-edge^="{exp}-"]')
     tab.click('.fusion-tools button:has-text("Cut")')
-    assert at_hand(tab) == f"cut EXP #{exp}" and len(view.branches()) == asked
+    assert at_hand(tab) == f"cut EXP #{exp}" and len(view.whatif.branches) == asked
     tab.click('.fusion-tools button:has-text("Leave")')
     assert at_hand(tab) == "as captured"
 

@@ -32,7 +32,7 @@ def view() -> Explorer:
 
 
 def test_the_times_of_the_lines_add_up_to_those_of_the_kernels(view: Explorer) -> None:
-    found = view.panel_result("lines")
+    found = view.panels.result("lines")
     medians = {run.kernel: run.median_us for run in view.trace.runs}
     assert found.total_us == pytest.approx(sum(medians[kernel.id] for kernel in view.trace.kernels))
     assert sum(line.time_us for line in found.lines) == pytest.approx(found.total_us)
@@ -52,17 +52,17 @@ def test_a_kernel_that_lines_share_is_divided_by_the_elements_they_compute(view:
         y = x.exp2()
         return y.sqrt()
 
-    found = explore(two, repeat=3).panel_result("lines")
+    found = explore(two, repeat=3).panels.result("lines")
     first, second = found.lines
     assert first.text == "y = x.exp2()" and second.text == "return y.sqrt()"
     assert first.kernels == second.kernels == (0,) and second.line == first.line + 1
     assert first.time_us == pytest.approx(second.time_us)
-    product = max(view.panel_result("lines").lines, key=lambda line: line.time_us)
+    product = max(view.panels.result("lines").lines, key=lambda line: line.time_us)
     assert product.text == "y = x @ w  # the product"  # 64 times the elements of the other lines
 
 
 def test_the_text_has_a_row_for_each_line(view: Explorer) -> None:
-    found = view.panel_result("lines")
+    found = view.panels.result("lines")
     rows = str(found).splitlines()
     assert len(rows) == len(found.lines) + 2
     assert found.by_time()[0].text in rows[1]
@@ -71,7 +71,7 @@ def test_the_text_has_a_row_for_each_line(view: Explorer) -> None:
 def test_the_request_has_the_same_result_and_pages_store_it(view: Explorer) -> None:
     from tests.support.pages import stored_in
 
-    found = view.panel_result("lines")
+    found = view.panels.result("lines")
     response = answer(view.trace, {"ask": "lines"})
     assert [line["time_us"] for line in response["lines"]] == [line.time_us for line in found.lines]
     assert stored_in(view.to_html())["responses"][canonical(PANEL_REQUESTS["lines"]())] == response
@@ -90,7 +90,7 @@ def test_a_click_on_a_line_selects_what_it_made(
     tab.goto((tmp_path / "page.html").as_uri())
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
     open_panel(tab, "lines")
-    found = view.panel_result("lines")
+    found = view.panels.result("lines")
     names = ".lines-by-time [data-line] .name"
     tab.wait_for_selector(names)
     assert tab.locator(names).all_text_contents() == [line.text for line in found.by_time()]
@@ -113,6 +113,6 @@ def test_python_is_asked_where_the_page_stores_nothing(browser: Any, view: Explo
     asked = answer(view.trace, {"ask": "lines"})
     tab = opened(browser, bare.replace("</body>", f"{chunk_scripts(['lines'])}</body>"), tmp_path)
     open_panel(tab, "lines")
-    tab.wait_for_selector(".later:not([hidden]) code:has-text('panel_result')")
+    tab.wait_for_selector(".later:not([hidden]) code:has-text('panels.result')")
     assert asked["lines"]
     tab.close()

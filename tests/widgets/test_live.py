@@ -156,7 +156,7 @@ def test_rules_are_disabled_in_the_page_checked_and_stepped_through(page: Any, v
     names = {
         view.trace.rules[step.rule].name for stage in view.trace.stages for step in stage.steps if step.rule is not None
     }
-    rule = next(name for name in sorted(names) if view.playground.disable(name).kernels)
+    rule = next(name for name in sorted(names) if view.rules.disable(name).kernels)
     page.evaluate("tinyexplore.handle.go({panel: 'rules', kernel: 0})")
     page.click(f'.rules-row:has(b:text-is("{rule}"))')
     page.click('.rules-actions button:has-text("Disable")')

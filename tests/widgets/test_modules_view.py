@@ -147,7 +147,7 @@ def test_pictures_of_the_modules(open_page: Open, trace: Trace, screenshots: Pat
 
 def test_it_is_a_widget_of_its_own_with_a_picture(trace: Trace) -> None:
     view = Explorer(trace)
-    assert view.modules.view == "modules" and view.modules is view.modules
-    words = " ".join(ElementTree.fromstring(view.modules.svg()).itertext())
+    assert view.panels.modules.view == "modules" and view.panels.modules is view.panels.modules
+    words = " ".join(ElementTree.fromstring(view.panels.modules.svg()).itertext())
     assert all(f"{module.name}" in words for _, module in trace.modules().walk())
     assert "no modules" in Explorer(sample_trace()).modules.svg()

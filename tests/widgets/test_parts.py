@@ -30,11 +30,11 @@ def stage(name: str) -> int:
 
 def all_parts(view: Explorer) -> list[PartWidget]:
     graphs = [view.graph, view.graph.lazy, view.graph.schedule, view.graph.uops()]
-    listings = [view.code, view.code.only("source"), view.code.only("c")]
+    listings = [view.panels.code, view.panels.code.only("source"), view.panels.code.only("c")]
     return [
         *graphs,
         *listings,
-        *(view.panel(name) for name in PANEL_OF_WIDGET),
+        *(view.panels[name] for name in PANEL_OF_WIDGET),
     ]
 
 
@@ -57,7 +57,7 @@ def test_a_selection_in_one_is_a_selection_in_all(view: Explorer) -> None:
     assert all(part.selected == [3, 5] for part in all_parts(view))
     view.selected = [1]
     assert all(part.selected == [1] for part in all_parts(view))
-    view.stepper.select([TRACE.nodes[4]])
+    view.panels.stepper.select([TRACE.nodes[4]])
     assert view.widget.selected == [4]
 
 
@@ -67,21 +67,21 @@ def test_what_the_front_end_said_is_not_said_back_to_it(view: Explorer, monkeypa
     sent: list[Any] = []
     for kind in {type(part) for part in parts} | {type(view.widget)}:
         monkeypatch.setattr(kind, "send_state", lambda self, key=None: sent.append((self, key)))
-    view.stepper.set_state({"step": 2, "selected": [3]})
+    view.panels.stepper.set_state({"step": 2, "selected": [3]})
     view.widget.set_state({"cursor": {"stage": 1, "step": 1}})
-    echoes = [one for one in sent if one[0] not in (view.stepper, view.widget)]
+    echoes = [one for one in sent if one[0] not in (view.panels.stepper, view.widget)]
     assert echoes == []
     assert (view.graph.stage, view.graph.step, view.graph.selected) == (1, 1, [3])
-    view.timing.step = 3  # said by a program: it is sent, to the part and to the explorer
+    view.panels.timing.step = 3  # said by a program: it is sent, to the part and to the explorer
     assert view.widget.cursor == {"stage": 1, "step": 3}
-    assert {type(one) for one, _ in sent} >= {type(view.timing), type(view.widget)}
+    assert {type(one) for one, _ in sent} >= {type(view.panels.timing), type(view.widget)}
 
 
 def test_stage_and_step_move_all_that_are_not_pinned(view: Explorer) -> None:
     pinned = view.graph.uops("simplify")
-    view.stepper.stage = stage("reduce to loop")
+    view.panels.stepper.stage = stage("reduce to loop")
     assert view.widget.cursor == {"stage": stage("reduce to loop")}
-    view.stepper.step = 2
+    view.panels.stepper.step = 2
     assert (view.graph.stage, view.graph.step) == (stage("reduce to loop"), 2)
     assert pinned.stage == stage("simplify")
     pinned.step = 1
@@ -90,14 +90,14 @@ def test_stage_and_step_move_all_that_are_not_pinned(view: Explorer) -> None:
 
 def test_traits_link_as_those_of_any_widget(view: Explorer) -> None:
     slider = ipywidgets.IntSlider()
-    ipywidgets.link((view.stepper, "step"), (slider, "value"))
+    ipywidgets.link((view.panels.stepper, "step"), (slider, "value"))
     slider.value = 3
     assert view.widget.cursor["step"] == 3
     other = Explorer(TRACE)
     ipywidgets.link((view.graph, "selected"), (other.graph, "selected"))
     view.graph.select([2])
     assert [node.id for node in other.selected] == [2]
-    box = ipywidgets.HBox([view.graph, ipywidgets.Tab([view.code])])
+    box = ipywidgets.HBox([view.graph, ipywidgets.Tab([view.panels.code])])
     assert box.children[0] is view.graph
 
 
@@ -113,9 +113,9 @@ def test_a_graph_stays_at_the_stage_that_was_asked_for(view: Explorer) -> None:
 
 
 def test_a_listing_that_is_not_there_says_which_are(view: Explorer) -> None:
-    assert isinstance(view.code.only("asm"), CodeWidget)
+    assert isinstance(view.panels.code.only("asm"), CodeWidget)
     with pytest.raises(ValueError, match="no listing 'ptx' in this trace; there are: source, uops"):
-        view.code.only("ptx")
+        view.panels.code.only("ptx")
 
 
 def test_every_view_has_a_picture(view: Explorer) -> None:

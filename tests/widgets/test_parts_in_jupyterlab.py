@@ -18,10 +18,10 @@ CELLS = (
     "from tests.widgets.sample_traces import sample_trace\n"
     "from tinyexplore.explore import Explorer\nview = Explorer(sample_trace())",
     "view.graph.schedule",
-    'W.HBox([view.code.only("source"), view.code.only("asm")])',
-    "view.stepper",
+    'W.HBox([view.panels.code.only("source"), view.panels.code.only("asm")])',
+    "view.panels.stepper",
     'view.graph.uops("simplify")',
-    'slider = W.IntSlider(max=30)\nW.jslink((view.stepper, "step"), (slider, "value"))\nslider',
+    'slider = W.IntSlider(max=30)\nW.jslink((view.panels.stepper, "step"), (slider, "value"))\nslider',
 )
 VIEWS_AND_TRACES = "[document.querySelectorAll('.tinyexplore').length, window.tinyexploreSessions.size]"
 
@@ -53,7 +53,9 @@ def test_views_in_several_cells_share_one_selection(
         page.locator('.part-code[data-only="c"] .line.linked:visible').first.click()
         chosen = lab.await_python("len(view.selected) > 0", "True")
         assert chosen == "True"
-        assert lab.python("view.graph.selected == view.code.only('asm').selected == view.widget.selected") == "True"
+        assert (
+            lab.python("view.graph.selected == view.panels.code.only('asm').selected == view.widget.selected") == "True"
+        )
         for part in ('.part-code[data-only="a"] .line.rel', '.part-graph[data-look="schedule"] .box.rel'):
             page.locator(part).first.wait_for(timeout=milliseconds(5))
         widths = [part.bounding_box()["width"] for part in page.locator(".part-code").all()]
@@ -63,10 +65,10 @@ def test_views_in_several_cells_share_one_selection(
         page.locator(".part-stepper").focus()
         for _ in range(3):
             page.keyboard.press("ArrowRight")
-        assert lab.await_python("view.stepper.step == slider.value > 0", "True") == "True"
-        assert lab.python("view.graph.step == view.stepper.step") == "True"
+        assert lab.await_python("view.panels.stepper.step == slider.value > 0", "True") == "True"
+        assert lab.python("view.graph.step == view.panels.stepper.step") == "True"
         lab.python("setattr(slider, 'value', 1)")
-        assert lab.await_python("view.stepper.step", "1") == "1"
+        assert lab.await_python("view.panels.stepper.step", "1") == "1"
         assert page.locator('.part-graph[data-look="uops"] .title').inner_text() == before
 
         pictures = page.locator("img[class^=tinyexplore-picture]")

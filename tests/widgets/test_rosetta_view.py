@@ -65,7 +65,7 @@ def test_a_page_draws_the_texts_that_it_carries_side_by_side(
 
 def test_python_is_asked_and_gaps_lead_to_counterparts(browser: Any, view: Explorer, tmp_path: Path) -> None:
     asked: list[Any] = []
-    answers = Answers(lambda: view.trace, view)
+    answers = Answers(lambda: view.trace, view.capture)
 
     def answer(question: Any) -> Any:
         asked.append(question)

@@ -103,10 +103,10 @@ def test_a_rule_is_seen_before_it_fires_then_inserted_and_caught(live: Callable[
     tab = live(view)
     tab.click('.rules-row:has-text("careless")')
     tab.wait_for_selector(".rules-place")
-    places = view.playground.matches("careless")
+    places = view.rules.matches("careless")
     wrong = sum(place.verdict.status == "differs" for place in places)
     assert f"Would fire at {len(places)} places · wrong at {wrong}" in tab.inner_text(".rules-body")
-    assert f"How each was checked: {view.playground.proves}." in tab.inner_text(".rules-body")
+    assert f"How each was checked: {view.rules.proves}." in tab.inner_text(".rules-body")
     assert set(tab.evaluate("[...document.querySelectorAll('.rules-place dt')].map((one) => one.textContent)")) >= {
         "before",
         "after",
@@ -114,7 +114,7 @@ def test_a_rule_is_seen_before_it_fires_then_inserted_and_caught(live: Callable[
     tab.click(".rules-place .event >> nth=0")
     tab.click('.rules-actions button:has-text("Insert at")')
     tab.wait_for_selector(".rules-branch")
-    (branch,) = view.branches()
+    (branch,) = view.whatif.branches
     assert dict(branch.command.arguments) == {"rule": "careless", "stage": "simplify", "position": 0}
     first = branch.firings[0]
     values = tab.inner_text(".rules-branch .rules-values >> nth=0")
@@ -142,7 +142,7 @@ def test_a_rule_of_the_pipeline_is_disabled_and_one_place_is_fired(live: Callabl
     tab.click('.rules-row:has-text("careless")')
     tab.click(".rules-place button.quiet >> nth=0")
     wait_until(tab, "() => document.querySelectorAll('.rules-body > .event').length === 2")
-    assert dict(view.branches()[1].command.arguments)["node"] == view.playground.matches("careless")[0].digest
+    assert dict(view.whatif.branches[1].command.arguments)["node"] == view.rules.matches("careless")[0].digest
 
 
 def test_a_firing_of_the_capture_is_checked_where_the_reader_is(live: Callable[..., Any]) -> None:
@@ -161,7 +161,7 @@ def test_a_firing_of_the_capture_is_checked_where_the_reader_is(live: Callable[.
 def test_the_panel_is_without_grave_findings(live: Callable[..., Any], scheme: str) -> None:
     careless()
     view = shuffled()
-    view.playground.insert("careless", "simplify", 0)
+    view.rules.insert("careless", "simplify", 0)
     tab = live(view, scheme=scheme)
     tab.wait_for_selector(".rules-place")
     assert findings(tab, ".rules") == []
@@ -173,12 +173,12 @@ def test_a_branch_is_stepped_through_with_the_counterexample_at_its_step(
 ) -> None:
     careless()
     view = shuffled()
-    branch = view.playground.insert("careless", "simplify", 0)
+    branch = view.rules.insert("careless", "simplify", 0)
     tab = live(view, scheme=scheme)
     tab.wait_for_selector(".rules-branch")
     tab.click('.rules-branch button:text-is("Step through")')
     tab.wait_for_selector('.firing-check[data-verdict="differs"]')
-    trace = view.branch_trace(branch)
+    trace = view.whatif.trace_of(branch)
     first = next(check for check in trace.checks if check.verdict == "differs")
     values = tab.inner_text(".firing-check .rules-values")
     assert (
@@ -218,14 +218,14 @@ def test_the_stepper_checks_a_firing_of_the_capture_when_asked(live: Callable[..
 def test_a_page_walks_what_was_recorded_and_says_what_needs_python(browser: Any, tmp_path: Path) -> None:
     careless()
     view = shuffled()
-    view.playground.insert("careless", "simplify", 0)
-    view.playground.disable("mul_one")
+    view.rules.insert("careless", "simplify", 0)
+    view.rules.disable("mul_one")
     path = tmp_path / "page.html"
     view.to_html(path)
     tab = browser.new_page(viewport={"width": 1300, "height": 900})
     tab.goto(path.as_uri() + "#panel=rules&kernel=0")
     tab.wait_for_selector("html[data-tinyexplore=ready] .rules-branch", state="attached")
-    assert "a notebook fires them (view.playground)" in tab.inner_text(".rules-body")
+    assert "a notebook fires them (view.rules)" in tab.inner_text(".rules-body")
     tab.click('.rules-body > .event:has-text("careless in simplify")')
     body, values = (tab.locator(one).bounding_box() for one in (".rules-body", ".rules-branch .rules-values >> nth=0"))
     assert (

@@ -76,7 +76,7 @@ def test_pointing_at_an_element_lights_its_place_and_the_other_way_round(page: C
         tab.keyboard.press(key)
     assert "lies at" in tab.inner_text(".shape .said") and elements.locator(".place.lit").count() == 1
     assert tab.locator(".shape .facts").inner_text().count("18") >= 1
-    assert tab.locator(".shape .moves code").inner_text().startswith("view.shape_of(")
+    assert tab.locator(".shape .moves code").inner_text().startswith("view.panels.shape_of(")
     assert findings(tab) == []
 
 

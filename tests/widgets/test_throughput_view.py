@@ -26,7 +26,7 @@ def view() -> Explorer:
     x = Tensor.rand(64, 64).realize()
     found = explore(lambda: [x.sum(0), x + 1], repeat=1, title="two kernels")
     found.trace  # noqa: B018  it is made now
-    found.responses.store(ThroughputOf(0), FOUND)
+    found.capture.analyses.responses.store(ThroughputOf(0), FOUND)
     return found
 
 

@@ -174,10 +174,16 @@ def test_pictures_of_roofline_and_timeline(
 
 def test_they_are_widgets_of_their_own_with_pictures() -> None:
     view = Explorer(with_ceilings(sample_trace(), CEILINGS))
-    assert view.roofline is view.roofline and view.roofline.view == "roofline" and view.timeline.view == "timeline"
-    view.roofline.selected = [3]
-    assert view.timeline.selected == view.widget.selected == [3]
-    assert "float32 arithmetic: 100 GFLOP/s" in view.roofline.svg() and "Timeline of" in view.timeline.svg()
+    assert (
+        view.panels.roofline is view.panels.roofline
+        and view.panels.roofline.view == "roofline"
+        and view.panels.timeline.view == "timeline"
+    )
+    view.panels.roofline.selected = [3]
+    assert view.panels.timeline.selected == view.widget.selected == [3]
+    assert (
+        "float32 arithmetic: 100 GFLOP/s" in view.panels.roofline.svg() and "Timeline of" in view.panels.timeline.svg()
+    )
     fresh = Explorer(sample_trace())
     payload = fresh.widget.payload
     fresh._take_ceilings(with_ceilings(fresh.trace, CEILINGS))

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_tour_plays_offline(browser: Any, tmp_path: Path, screenshots: Path, scheme: str) -> None:
     view = Explorer(sample_trace())
-    reduce = view.where(op="REDUCE_AXIS")[0]
+    reduce = view.trace.where(op="REDUCE_AXIS")[0]
     stage = next(stage.id for stage in view.trace.stages if stage.name == "simplify")
     stops = [
         ("This adds up.", reduce),

@@ -94,7 +94,7 @@ def test_what_fires_next_stands_first_and_what_stopped_the_others_beside_it(aski
 def test_two_values_side_by_side_and_the_node_at_which_it_stopped(asking: Any, view: Explorer):
     trace = view.trace
     stage = next(one for one in trace.stages if one.name == "simplify")
-    for node in view.where(op="ADD", kind="uop"):
+    for node in view.trace.where(op="ADD", kind="uop"):
         found = view.why_not(node, stage=stage.id, step=0)
         deep = [one for one in found.stopped[:5] if one.obstacle.kind == "operation" and one.obstacle.path]
         if deep and not found.note:
@@ -180,7 +180,7 @@ def test_why_these_opts_decision_by_decision(page: Any, view: Explorer):
 
 
 def test_two_tensors_are_one_kernel_or_two(asking: Any, view: Explorer):
-    first, second = view.where(op="REDUCE_AXIS", kind="lazybuffer")[:2]
+    first, second = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")[:2]
     asking.evaluate("tinyexplore.handle.go({graph: 'lazy', place: 'lazy'})")
     asking.evaluate(f"tinyexplore.handle.select([{first.id}, {second.id}])")
     asking.focus(".tinyexplore")

@@ -195,7 +195,7 @@ PANELS = (
         needs=("branches",),
         instead=(
             "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can ",
-            "view.tuner, view.kernels[KERNEL].apply(opts)",
+            "view.panels.tuner, view.kernels[KERNEL].apply(opts)",
         ),
         widget=Widget(
             "tuner",
@@ -215,7 +215,7 @@ PANELS = (
         needs=("branches",),
         instead=(
             "No rule was tried on this trace, and rules are Python: a notebook fires them ",
-            "view.playground",
+            "view.rules",
         ),
         widget=Widget(
             "rules",
@@ -322,7 +322,7 @@ PANELS = (
         styles=("views/modules.css",),
         needs=("lines",),
         asks=True,
-        instead=("In a notebook Python computes this; so does ", 'view.panel_result("lines")'),
+        instead=("In a notebook Python computes this; so does ", 'view.panels.result("lines")'),
         answer="tinyexplore.explore.analysis.lines:lines_by_time",
         response="LinesByTime",
         widget=Widget(

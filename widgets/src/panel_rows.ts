@@ -222,7 +222,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     "asks": true,
     "instead": [
       "In a notebook Python computes this; so does ",
-      "view.panel_result(\"lines\")"
+      "view.panels.result(\"lines\")"
     ]
   },
   "roofline": {

@@ -20,7 +20,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import ByHand
+    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
     from tinyexplore.explore.analysis.byhand.caches import CachesData
     from tinyexplore.explore.analysis.byhand.debugger import Debugger
     from tinyexplore.explore.tracefile.model import Trace
@@ -41,8 +41,8 @@ class Source:
 
     trace: Callable[[], Trace]
     """Returns the trace that the view shows."""
-    explorer: Callable[[], ByHand | None] = lambda: None
-    """Returns the Explorer whose kernels can run again, or None."""
+    explorer: Callable[[], KernelAnalyses | None] = lambda: None
+    """Returns the analyses of its kernels, or None."""
     may_run_code: bool = False
     """Whether a request may run Python code that it brings, as in a page that carries the engine."""
     commands: Any = None
@@ -54,7 +54,7 @@ class Source:
     compared: dict[Caches, CachesData] = field(default_factory=dict)
     """Comparisons of caches, by request."""
 
-    def kernels(self) -> ByHand:
+    def kernels(self) -> KernelAnalyses:
         """The Explorer; RequestError where it is gone."""
         found = self.explorer()
         if found is None:
@@ -169,24 +169,24 @@ class Responses:
                 del self._stored[one]
         self._stored[request] = None
 
-    def as_data(self, explorer: ByHand) -> dict[str, Data]:
+    def as_data(self, analyses: KernelAnalyses) -> dict[str, Data]:
         """The map of a page: responses by canonical request."""
         found = {}
         for request, response in self._stored.items():
-            shown = _compared(explorer, request) if isinstance(request, Caches) else response
+            shown = _compared(analyses, request) if isinstance(request, Caches) else response
             found[canonical(request)] = to_data(shown)
         return found
 
 
-def _compared(explorer: ByHand, request: Caches) -> CachesData:
+def _compared(analyses: KernelAnalyses, request: Caches) -> CachesData:
     """The response for a page: after alone where the kernel takes too long to model before."""
     from tinyexplore.explore.analysis.byhand.answers import caches_data
     from tinyexplore.explore.analysis.byhand.caches import TooLong
 
     try:
-        return caches_data(explorer, request.kernel, request.before, request.after)
+        return caches_data(analyses, request.kernel, request.before, request.after)
     except TooLong:
-        return caches_data(explorer, request.kernel, request.after, request.after)
+        return caches_data(analyses, request.kernel, request.after, request.after)
 
 
 def respond(source: Source, data: Any) -> Data:
@@ -361,10 +361,10 @@ class Verdicts(Request):
 @request("rosetta", "tinyexplore.explore.analysis.comparing.rosetta:RosettaData")
 @dataclass(frozen=True)
 class Translations(Request):
-    """A kernel in other languages, or for other machines: see `Explorer.rosetta`."""
+    """A kernel in other languages, or for other machines: see `KernelView.translate`."""
 
     kernel: int = 0
     targets: str | tuple[str, ...] | None = None
 
     def respond(self, source: Source) -> Any:
-        return source.kernels().rosetta(self.kernel, self.targets)
+        return source.kernels().translate(self.kernel, self.targets)

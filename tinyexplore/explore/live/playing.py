@@ -65,7 +65,7 @@ def play(text: str, machine: str = "") -> Played:
     exec("from tinyexplore import *", namespace)
     chosen: dict[str, Any] = {"device": "LLVM", "target": machine} if machine else {"device": INTERPRETER}
     session = capture(title=last_line(text), keep_inputs=KEPT_BYTES, **chosen)
-    session.namespace = namespace
+    session.capture.namespace = namespace
     before, shown = _at_the_mark(tree, text)
     compiled = partial(_compiled, FILE)
     value = None
@@ -74,7 +74,7 @@ def play(text: str, machine: str = "") -> Played:
             with Context(**{name.upper(): setting for name, setting in chosen.items()}):
                 run_tree(before, compiled, namespace)
             with session:
-                session.result = value = run_tree(shown, compiled, namespace)
+                session.capture.result = value = run_tree(shown, compiled, namespace)
                 realize_all(value)
     except BaseException as error:
         return Played(_told(session), _printed(output), *_what_went_wrong(error))
@@ -172,7 +172,7 @@ def _at_the_mark(tree: ast.Module, text: str) -> tuple[ast.Module, ast.Module]:
 def _told(session: Explorer) -> Explorer | None:
     """The capture, if there is anything in it. What ran on another machine's device was interpreted: its times are
     not that machine's, and go."""
-    if not session.has_trace or not session.trace.nodes:
+    if not session.capture.has_trace or not session.trace.nodes:
         return None
     trace = session.trace
     if not any(kernel.device != INTERPRETER for kernel in trace.kernels):
@@ -180,7 +180,7 @@ def _told(session: Explorer) -> Explorer | None:
     machine = dict(trace.options).get("target", "another machine")
     note = Message("note", f"lowered for {machine}, and run by the reference interpreter: there are no times", None)
     kernels = tuple(replace(kernel, not_run=NO_TIMES) for kernel in trace.kernels)
-    session.revise(replace(trace, runs=(), kernels=kernels, messages=(*trace.messages, note)))
+    session.capture.revise(replace(trace, runs=(), kernels=kernels, messages=(*trace.messages, note)))
     return session
 
 

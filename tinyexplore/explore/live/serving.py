@@ -92,7 +92,9 @@ class Serving:
         self.explorer = explorer
         trace = explorer.trace
         channel = Channel(explorer.whatif, Page(self._post), trace.laws)
-        self._source = Source(lambda: explorer.trace, lambda: explorer, True, channel, self._open_program)
+        self._source = Source(
+            lambda: explorer.trace, lambda: explorer.capture.analyses, True, channel, self._open_program
+        )
         told = {"python": platform.python_version(), "live": explorer.whatif.is_live}
         return json.dumps(told)
 
@@ -119,7 +121,7 @@ def revived(trace: Trace, carried: Carried) -> Explorer:
     explorer = Explorer(trace)
     whatif = WhatIf(trace, kernels, settings, kept, carried.graphs)
     whatif.interpret(interpreted, tried_here, MOST_WORK)
-    explorer.revive(kept, whatif)
+    explorer.capture.revive(kept, whatif)
     return explorer
 
 

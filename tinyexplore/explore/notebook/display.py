@@ -93,14 +93,14 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
         if about is not None:
             importlib.import_module("tinyexplore.widgets")  # the question needs it: say so before the cell runs
         session = capture(**{"title": last_line(cell), "repeat": EXPLORE_REPEAT, **options})
-        session.namespace = shell.user_ns
+        session.capture.namespace = shell.user_ns
         if name is not None:
             shell.user_ns[name] = session
         # the cell as its reader sees it, with the magic's own line, so that line numbers agree
         whole = cell if cell.lstrip().startswith("%%") else f"# %%explore {line}\n{cell}"
         try:
             with session:
-                session.result = run_cell(shell, whole)
+                session.capture.result = run_cell(shell, whole)
                 realize_all(session.result)
         except (Exception, KeyboardInterrupt):
             display(session)  # the partial capture; the exception goes on its way
@@ -108,7 +108,7 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
         if about is None or not session.trace.kernels:
             return session
         try:
-            return session.predict(about, reveal=True)
+            return session.question(about, reveal=True)
         except ValueError as error:  # too few kernels ran to ask which is slowest
             print(f"--ask {about}: {error}")
             return session

@@ -14,6 +14,7 @@ from tinyexplore.kernel import Opt, OptOps
 from tinyexplore.kernel.opts import KINDS
 
 if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
     from tinyexplore.explore.analysis.byhand.caches import CacheModel
     from tinyexplore.explore.analysis.byhand.debugger import Debugger
     from tinyexplore.explore.analysis.byhand.gpu import GPUView
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.analysis.why.chosen import WhyOpts
     from tinyexplore.explore.notebook.session import Explorer
-    from tinyexplore.explore.tracefile.model import Branch, KernelInfo, OptOffer, Run
+    from tinyexplore.explore.tracefile.model import Branch, KernelInfo, OptOffer, Run, Search
     from tinyexplore.widgets import PartWidget
 
 
@@ -102,6 +103,16 @@ class KernelView(Readable):
         return tuple(dict.fromkeys(one.language for one in self._view.trace.programs if one.kernel == self._owner))
 
     @property
+    def beam(self) -> Search | None:
+        """The result of its BEAM search in the capture: the candidates and their times. None without a search."""
+        stages = self._view.trace.stages
+        return next((one.search for one in stages if one.kernel == self.number and one.search is not None), None)
+
+    @property
+    def _analyses(self) -> KernelAnalyses:
+        return self._view.capture.analyses
+
+    @property
     def _owner(self) -> int:
         """The kernel whose listings it shares."""
         return self.number if self.info.same_as is None else self.info.same_as
@@ -124,15 +135,18 @@ class KernelView(Readable):
         Args:
             check: also try its suggestions: other opts are compiled and timed, for about a second.
         """
-        if not check:
-            return self._view.verdict(self.number)
-        found = checked(self._view, self._view.verdict(self.number))
-        self._view.verdicts[self.number] = found
+        from tinyexplore.explore.analysis.verdict.judging import kernel_verdict
+
+        found = kernel_verdict(self._analyses, self.number)
+        if check:
+            found = self._analyses.verdicts[self.number] = checked(self._view, found)
         return found
 
     def why_opts(self) -> WhyOpts:
         """Why the heuristics chose its opts: each decision with its numbers, and the opts without it."""
-        return self._view.why_opts(self.number)
+        from tinyexplore.explore.analysis.why.chosen import why_opts
+
+        return why_opts(self._view.trace, self.number)
 
     def caches(self, opts: Iterable[Opt | str] | None = None, caches: Sequence[Cache] | None = None) -> CacheModel:
         """Model the cache misses of each load and store.
@@ -141,11 +155,11 @@ class KernelView(Readable):
             opts: model the kernel with these opts instead of its own; `()` for none.
             caches: model these caches instead of the target's.
         """
-        return self._view.caches(self.number, opts, caches)
+        return self._analyses.caches(self.number, opts, caches)
 
     def memory_stream(self, unit: int | None = None) -> AddressStream:
         """The addresses that each load and store accesses, in order, in units of `unit` bytes (default: elements)."""
-        return self._view.memory_stream(self.number, unit)
+        return self._analyses.memory_stream(self.number, unit)
 
     def throughput(self, branch: Branch | None = None) -> Throughput:
         """The bottleneck of its busiest loop by the model of `llvm-mca`. ThroughputError if that is not installed.
@@ -153,7 +167,7 @@ class KernelView(Readable):
         Args:
             branch: analyse the kernel of this branch instead of the captured one.
         """
-        return self._view.throughput(self.number, branch)
+        return self._analyses.throughput(self.number, branch)
 
     def gpu(self, registers: int | None = None) -> GPUView:
         """Coalescing, bank conflicts and occupancy of a GPU's kernel. ValueError for a CPU's.
@@ -161,7 +175,7 @@ class KernelView(Readable):
         Args:
             registers: registers per work-item as the compiler reports them (`ptxas -v`), instead of an estimate.
         """
-        return self._view.gpu(self.number, registers)
+        return self._analyses.gpu(self.number, registers)
 
     def translate(self, targets: str | Iterable[str] | None = None) -> Rosetta:
         """The kernel in several languages, aligned line by line: see `explore.Rosetta`.
@@ -169,7 +183,7 @@ class KernelView(Readable):
         Args:
             targets: languages and machines, such as `["c", "cuda:sm_90"]`; by default one of each language.
         """
-        return self._view.rosetta(self.number, targets)
+        return self._analyses.translate(self.number, targets)
 
     def debug(self, inputs: Sequence[Any] | str | None = None, **options: Any) -> Debugger:
         """Step through the kernel, UOp by UOp, forwards and backwards: see `explore.Debugger`.
@@ -178,57 +192,75 @@ class KernelView(Readable):
             inputs: contents of its buffers, or "made up"; by default those that `keep_inputs` stored.
             options: `item`, the work-item of a GPU's kernel to follow: `{"gidx0": 1, "lidx0": 3}`.
         """
-        return self._view.debug(self.number, inputs, **options)
+        return self._analyses.debug(self.number, inputs, **options)
 
     def reproducer(self, path: str | Path | None = None) -> str:
         """A script that runs and times this kernel without this package; written to `path` if one is given."""
-        return self._view.reproducer(self.number, path)
+        from tinyexplore.explore.exports.scripts import reproducer
+
+        return reproducer(self._view.trace, self.number, path)
 
     # *** changes ***
 
     @property
     def branch(self) -> Branch:
         """The present branch: the result of the last change, or the kernel as captured."""
-        return self._view.branch(self.number)
+        from tinyexplore.explore.whatif import commands
+
+        return self._view.whatif.at(self.number) or self._view.whatif.do(commands.AsCaptured(self.number))
 
     @property
     def branches(self) -> tuple[Branch, ...]:
         """All changes that were tried, in order."""
-        return self._view.branches(self.number)
+        return self._view.whatif.of_kernel(self.number)
 
     def available_opts(self) -> AvailableOpts:
         """The opts that are legal on the present branch, with the usual amounts."""
-        opts = self._view.available_opts(self.number)
+        from tinyexplore.explore.whatif.offers import legal_opts
+
         (variant,) = self._view.whatif.whole(self.branch).kernels
-        return AvailableOpts(opts, variant.offers)
+        return AvailableOpts(legal_opts(variant.offers), variant.offers)
 
     def apply(self, opt: str) -> Branch:
         """Add one opt: `.apply("UPCAST(0, 4)")`. An illegal one gives a failed branch with the reason."""
-        return self._view.apply(self.number, opt)
+        from tinyexplore.explore.whatif import commands
+
+        return self._view.whatif.do(commands.ApplyOpt(self.number, str(opt)))
 
     def undo(self) -> Branch:
         """Remove the last opt."""
-        return self._view.undo(self.number)
+        from tinyexplore.explore.whatif import commands
+
+        return self._view.whatif.do(commands.UndoOpt(self.number))
 
     def set_opts(self, opts: str | Iterable[Opt | str] = "") -> Branch:
         """Replace all opts: `"UPCAST(0, 4), VECTOR(1, 16)"`, or a list; none by default."""
-        return self._view.set_opts(self.number, opts)
+        from tinyexplore.explore.whatif import commands
+
+        text = opts if isinstance(opts, str) else ", ".join(map(str, opts))
+        return self._view.whatif.do(commands.SetOpts(self.number, text))
 
     def use_heuristics(self) -> Branch:
         """Use the opts of the default schedule."""
-        return self._view.hand_code(self.number)
+        from tinyexplore.explore.whatif import commands
+
+        return self._view.whatif.do(commands.HandCode(self.number))
 
     def search(self, width: int = 2) -> Branch:
         """Search for opts by measurement (BEAM of this width). All candidates become branches."""
-        return self._view.search(self.number, width)
+        from tinyexplore.explore.whatif import commands
+
+        return self._view.whatif.do(commands.Search(self.number, width))
 
     def edit_text(self, stage: str = "c", branch: Branch | int | None = None) -> str:
         """The text of a stage ("opts", "uops", "llvm" or "c") on the present branch, for `edit`."""
-        return self._view.edit_text(self.number, stage, branch)
+        return self._view.whatif.text(self.number, stage, branch)
 
     def edit(self, stage: str, text: str) -> Branch:
         """Replace the text of a stage, then compile, run and compare. `branch.edited` has diagnostics and times."""
-        return self._view.edit(self.number, stage, text)
+        from tinyexplore.explore.whatif import commands
+
+        return self._view.whatif.do(commands.Edit(self.number, stage, text))
 
     # *** display ***
 
@@ -268,7 +300,7 @@ class Kernels(Readable, Sequence[KernelView]):
     @property
     def widget(self) -> PartWidget:
         """The table of kernels as a widget."""
-        return self._view.kernels_widget()
+        return self._view.panels.kernels
 
     def __len__(self) -> int:
         return len(self._view.trace.kernels)

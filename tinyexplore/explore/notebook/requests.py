@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -23,12 +24,18 @@ from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.explore.whatif.requests import Commands  # it registers further requests
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import ByHand
+    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
+    from tinyexplore.explore.notebook.capturing import Capture
 
 
 def answer(trace: Trace, data: Any) -> Data:
     """The response to a request about a trace alone, whose kernels cannot run again."""
     return respond(Source(lambda: trace), data)
+
+
+def _analyses(capture: ref[Capture]) -> KernelAnalyses | None:
+    found = capture()
+    return None if found is None else found.analyses
 
 
 class Answers:
@@ -40,13 +47,13 @@ class Answers:
     def __init__(
         self,
         trace: Callable[[], Trace],
-        explorer: ByHand,
+        capture: Capture,
         may_run_code: bool = False,
         *,
         commands: Commands | None = None,
         opened: Callable[[Any], None] | None = None,
     ) -> None:
-        self._source = Source(trace, ref(explorer), may_run_code, commands, opened)
+        self._source = Source(trace, partial(_analyses, ref(capture)), may_run_code, commands, opened)
 
     def __call__(self, data: Any) -> Data:
         return respond(self._source, data)

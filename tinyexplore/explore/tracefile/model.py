@@ -951,6 +951,12 @@ class Trace:
         data: bytes = exporter("to_perfetto")(self, path)
         return data
 
+    def svg(self) -> str:
+        """The pipeline as one static picture: Python, LazyBuffers, kernels."""
+        from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg
+
+        return pipeline_svg(self)
+
     def modules(self) -> Module:
         """Time and memory by module of the user's, as a tree; printed, a table."""
         from tinyexplore.explore.tracefile.modules import modules

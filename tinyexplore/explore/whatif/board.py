@@ -88,17 +88,17 @@ class FusionBoard:
     another one than the first. In a notebook the board shows itself.
     """
 
-    def __init__(self, explorer: Explorer) -> None:
-        self._explorer = explorer
+    def __init__(self, view: Explorer) -> None:
+        self._view = view
 
     @property
     def _trace(self) -> Trace:
-        return self._explorer.trace
+        return self._view.trace
 
     @property
     def schedules(self) -> tuple[int, ...]:
         """The stages whose graphs can be scheduled again, in their order; none where a trace came from a file."""
-        return self._explorer.whatif.schedules
+        return self._view.whatif.schedules
 
     # *** asking ***
 
@@ -115,11 +115,11 @@ class FusionBoard:
     def branch(self, schedule: int | None = None) -> Branch:
         """Where the reader of a schedule is: what the last command made of it, else the schedule as captured."""
         number = self._first() if schedule is None else schedule
-        return self._explorer.whatif.at_schedule(number) or self._explorer.do(AsScheduled(number))
+        return self._view.whatif.at_schedule(number) or self._view.whatif.do(AsScheduled(number))
 
     def branches(self, schedule: int | None = None) -> tuple[Branch, ...]:
         """What was tried on one schedule, or on all."""
-        found = self._explorer.branches()
+        found = self._view.whatif.branches
         about = [(branch, dict(branch.command.arguments).get("schedule")) for branch in found]
         return tuple(branch for branch, stage in about if stage is not None and schedule in (None, stage))
 
@@ -151,25 +151,25 @@ class FusionBoard:
     def undo(self, schedule: int | None = None) -> Branch:
         """Back to the branch that the one at hand came from."""
         at = self.branch(schedule)
-        return at if at.parent is None else self._explorer.whatif.go(at.parent)
+        return at if at.parent is None else self._view.whatif.go(at.parent)
 
     def go(self, branch: Branch | int) -> Branch:
         """To another branch."""
-        return self._explorer.whatif.go(branch)
+        return self._view.whatif.go(branch)
 
     def _do(self, command: Command, branch: Branch | int | None) -> Branch:
-        return self._explorer.do(command, branch)
+        return self._view.whatif.do(command, branch)
 
     # *** finding ***
 
     def _variant(self, branch: Branch | int) -> ScheduleVariant:
-        found = self._explorer.branches()[branch] if isinstance(branch, int) else branch
+        found = self._view.whatif.branches[branch] if isinstance(branch, int) else branch
         if found.schedule is None:
             raise WhatIfError(f"branch {found.id} has no schedule: {found.reason or 'it is about a kernel'}")
         return found.schedule
 
     def _first(self) -> int:
-        self._explorer.whatif.bench()
+        self._view.whatif.bench()
         if not self.schedules:
             raise WhatIfError("this capture scheduled nothing")
         return self.schedules[0]
@@ -186,7 +186,7 @@ class FusionBoard:
         else:
             src = _number(edge)
             into = next((one.id for one in self._trace.nodes if one.kind == "lazybuffer" and src in one.src), -1)
-        schedule = self._explorer.whatif.schedule_of(src, into)
+        schedule = self._view.whatif.schedule_of(src, into)
         if schedule is None:
             raise WhatIfError(f"no schedule of this capture has an edge {src} → {into}; view.fusion.edges() has them")
         return schedule, src, into
@@ -196,7 +196,7 @@ class FusionBoard:
     @property
     def widget(self) -> PartWidget:
         """The board as a widget of its own."""
-        return self._explorer.fusion_widget()
+        return self._view.panels.fusion
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
@@ -204,7 +204,7 @@ class FusionBoard:
         display(self.widget)
 
     def __repr__(self) -> str:
-        if not self._explorer.whatif.is_live:
+        if not self._view.whatif.is_live:
             return f"FusionBoard({len(self.branches())} branches; nothing here can be scheduled again)"
         return f"FusionBoard(\n{self.compare()}\n)"
 

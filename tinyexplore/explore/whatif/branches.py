@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event, RLock
+from typing import TYPE_CHECKING
 
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.recording.rows import KeptGraph
 from tinyexplore.explore.recording.sources import rule_text
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.figures import duration_text
 from tinyexplore.explore.tracefile.model import (
     Branch,
     FiringCheck,
@@ -21,6 +24,7 @@ from tinyexplore.explore.tracefile.model import (
     Stage,
     Trace,
 )
+from tinyexplore.explore.tracefile.readable import Readable, Table
 from tinyexplore.explore.whatif.bench import Bench, Subject
 from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, SetOpts, from_info, info_of
 from tinyexplore.explore.whatif.commands.rules import passes_of
@@ -32,6 +36,9 @@ from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.kernel.opts import KINDS
 from tinyexplore.util import Config
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.comparing.comparison import Comparison
 
 NOT_HERE = "this trace came from a file: it says what was, and has no program to change; capture it again"
 
@@ -45,7 +52,24 @@ class Progress:
     of: int
 
 
-class WhatIf:
+class Branches(Readable, tuple[Branch, ...]):
+    """Branches as a tuple. It displays as a table."""
+
+    def table(self) -> Table:
+        """One row per branch: number, parent, kernel, command, time, outcome."""
+        rows = []
+        for branch in self:
+            parent = "" if branch.parent is None else str(branch.parent)
+            kernel = "" if branch.kernel is None else str(branch.kernel)
+            arguments = ", ".join(str(value) for name, value in branch.command.arguments if name != "kernel")
+            times = [one.median_us for one in branch.kernels if one.median_us is not None]
+            time = duration_text(sum(times)) if times else ""
+            rows.append((str(branch.id), parent, kernel, f"{branch.command.kind} {arguments}", time, branch.status))
+        columns = ("#", "from", "kernel", "command", "time", "status")
+        return Table(count_text(len(rows), "branch", "branches"), columns, tuple(rows), code=frozenset(("command",)))
+
+
+class WhatIf(Readable):
     """The what-ifs of one capture: `do(command)` gives a branch, `branches` are all of them.
 
     kernels: the captured kernels by their numbers, none where a trace came from a file; kept: what else is kept of
@@ -61,15 +85,15 @@ class WhatIf:
         kept: Mapping[int, Kept] | None = None,
         graphs: Mapping[int, KeptGraph] | None = None,
     ) -> None:
-        self.branches: list[Branch] = list(trace.branches)
+        self._branches: list[Branch] = list(trace.branches)
         self.on_change: Callable[[Branch], None] | None = None
         self.on_progress: Callable[[Progress], None] | None = None
         self._cancelled = Event()
         self._count = len(trace.kernels)
         self._again: Callable[[], Trace] = lambda: trace
-        told = [branch for branch in self.branches if branch.status == "done"]
+        told = [branch for branch in self._branches if branch.status == "done"]
         self._at_schedule = {branch.schedule.stage: branch.id for branch in told if branch.schedule is not None}
-        self._at: dict[int, int] = {branch.kernel: branch.id for branch in self.branches if branch.kernel is not None}
+        self._at: dict[int, int] = {branch.kernel: branch.id for branch in self._branches if branch.kernel is not None}
         self._turn = RLock()
         self._bench: Bench | None = None
         self._extended: tuple[Trace, Trace] | None = None
@@ -100,7 +124,22 @@ class WhatIf:
     def _trace(self) -> Trace:
         return self._again()
 
+    def compare(self, a: Branch | int, b: Branch | int) -> Comparison:
+        """The kernels of two branches side by side, listing by listing."""
+        from tinyexplore.explore.analysis.comparing.comparison import compare
+
+        return compare(self.trace_of(a), self.trace_of(b))
+
+    def table(self) -> Table:
+        """The branches as rows."""
+        return self.branches.table()
+
     # *** asking ***
+
+    @property
+    def branches(self) -> Branches:
+        """All branches, in the order in which they were made."""
+        return Branches(self._branches)
 
     @property
     def is_live(self) -> bool:
@@ -109,21 +148,21 @@ class WhatIf:
 
     def of_kernel(self, kernel: int) -> tuple[Branch, ...]:
         """The branches about one kernel, in the order in which they were made."""
-        return tuple(branch for branch in self.branches if branch.kernel == kernel)
+        return tuple(branch for branch in self._branches if branch.kernel == kernel)
 
     def at(self, kernel: int) -> Branch | None:
         """The branch at which the reader is; None where nothing was asked of that kernel yet."""
         number = self._at.get(kernel)
-        return None if number is None else self.branches[number]
+        return None if number is None else self._branches[number]
 
     def of_schedule(self, schedule: int) -> tuple[Branch, ...]:
         """The branches about one schedule."""
-        return tuple(branch for branch in self.branches if dict(branch.command.arguments).get("schedule") == schedule)
+        return tuple(branch for branch in self._branches if dict(branch.command.arguments).get("schedule") == schedule)
 
     def at_schedule(self, schedule: int) -> Branch | None:
         """The branch at which the reader of a schedule is; None where nothing was asked of it yet."""
         number = self._at_schedule.get(schedule)
-        return None if number is None else self.branches[number]
+        return None if number is None else self._branches[number]
 
     @property
     def schedules(self) -> tuple[int, ...]:
@@ -153,13 +192,13 @@ class WhatIf:
 
     def extended(self, trace: Trace) -> Trace:
         """`trace` with the branches; itself where there are none but its own."""
-        if len(self.branches) == len(trace.branches) and tuple(self.branches) == trace.branches:
+        if len(self._branches) == len(trace.branches) and tuple(self._branches) == trace.branches:
             return trace
         if self._extended is not None and self._extended[0] is trace:
             known = self._extended[1]
-            if known.branches == tuple(self.branches):
+            if known.branches == tuple(self._branches):
                 return known
-        extended = replace(trace, branches=tuple(self.branches), laws=with_all_laws(trace.laws))
+        extended = replace(trace, branches=tuple(self._branches), laws=with_all_laws(trace.laws))
         self._extended = (trace, extended)
         return extended
 
@@ -204,7 +243,7 @@ class WhatIf:
 
         is_cancelled, shown = self._cancelled.is_set, self.on_progress is not None
         trace = self._trace
-        return Place(bench, self._rescheduling, trace, self.branches, origin, candidate, progress, is_cancelled, shown)
+        return Place(bench, self._rescheduling, trace, self._branches, origin, candidate, progress, is_cancelled, shown)
 
     def cancel(self) -> None:
         """Ends the command that is being carried out, if it takes long."""
@@ -295,9 +334,9 @@ class WhatIf:
 
     def _branch(self, branch: Branch | int) -> Branch:
         number = branch if isinstance(branch, int) else branch.id
-        if not 0 <= number < len(self.branches):
-            raise WhatIfError(f"no branch {number}; there are {len(self.branches)}")
-        return self.branches[number]
+        if not 0 <= number < len(self._branches):
+            raise WhatIfError(f"no branch {number}; there are {len(self._branches)}")
+        return self._branches[number]
 
     def _origin(self, command: Command, parent: Branch | int | None) -> Branch | None:
         """Where a command goes on from: the first one about a kernel is about the kernel as it was captured."""
@@ -338,7 +377,7 @@ class WhatIf:
             high_us=time_us,
         )
         branch = Branch(
-            id=len(self.branches),
+            id=len(self._branches),
             parent=None if parent is None else parent.id,
             kernel=kernel,
             command=info_of(SetOpts(kernel, ", ".join(opts))),
@@ -346,12 +385,12 @@ class WhatIf:
             reason=note,
             kernels=(variant,),
         )
-        self.branches.append(branch)
+        self._branches.append(branch)
         self._tell(branch)
 
     def _add(self, command: Command, parent: Branch | None, outcome: Outcome, status: str) -> Branch:
         branch = Branch(
-            id=len(self.branches),
+            id=len(self._branches),
             parent=None if parent is None else parent.id,
             kernel=command.about,
             command=info_of(command),
@@ -366,7 +405,7 @@ class WhatIf:
             schedule=outcome.schedule,
             search=outcome.search,
         )
-        self.branches.append(branch)
+        self._branches.append(branch)
         if status == "done":
             self.go(branch)
         self._tell(branch)
@@ -385,7 +424,7 @@ class WhatIf:
         return branch
 
     def _put(self, branch: Branch) -> Branch:
-        self.branches[branch.id] = branch
+        self._branches[branch.id] = branch
         return branch
 
     def _tell(self, branch: Branch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tinyexplore.explore.analysis.opts import WhatIfError, to_opt
 from tinyexplore.explore.analysis.verdict.facts import Facts
@@ -13,8 +14,10 @@ from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
 from tinyexplore.explore.tracefile.figures import duration_text
 from tinyexplore.explore.tracefile.model import Branch, KernelVariant
 from tinyexplore.explore.whatif.commands import AsCaptured, HandCode, SetOpts
-from tinyexplore.explore.whatif.door import WhatIfDoor
 from tinyexplore.explore.whatif.offers import legal_opts
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.notebook.session import Explorer
 
 BUDGET_S = 1.0  # no experiment begins later than that
 MOST = 3  # experiments on one kernel
@@ -25,7 +28,7 @@ OTHER_OPTS = ("latency", "not vectorized", "strided access", "re-reads", "spills
 Clock = Callable[[], float]
 
 
-def checked(view: WhatIfDoor, verdict: SpeedVerdict, clock: Clock = time.perf_counter) -> SpeedVerdict:
+def checked(view: Explorer, verdict: SpeedVerdict, clock: Clock = time.perf_counter) -> SpeedVerdict:
     """`verdict` with what its suggestions gain on this machine: at most MOST experiments, none begun after BUDGET_S.
 
     A gain stands there only if the quartiles do not overlap. The kernel's branch stays where it was.
@@ -36,7 +39,7 @@ def checked(view: WhatIfDoor, verdict: SpeedVerdict, clock: Clock = time.perf_co
     began, before = clock(), view.whatif.at(number)
     found: list[Suggestion] = []
     try:
-        captured = view.do(AsCaptured(number))
+        captured = view.whatif.do(AsCaptured(number))
         base = _variant(captured)
         for opts in _candidates(view, captured, kind):
             if len(found) == MOST or found and clock() - began > BUDGET_S:
@@ -46,7 +49,7 @@ def checked(view: WhatIfDoor, verdict: SpeedVerdict, clock: Clock = time.perf_co
         return verdict
     finally:
         if before is not None:
-            view.do(SetOpts(number, ", ".join(_variant(before).opts)) if before.kernels else AsCaptured(number))
+            view.whatif.do(SetOpts(number, ", ".join(_variant(before).opts)) if before.kernels else AsCaptured(number))
     priced = _priced(verdict.facts) if verdict.facts is not None and kind == "strided access" else []
     best = sorted(found, key=lambda one: -(one.gain or 0.0))
     return replace(verdict, suggestions=(*best, *priced, *verdict.suggestions))
@@ -56,7 +59,7 @@ def _variant(branch: Branch) -> KernelVariant:
     return branch.kernels[0]
 
 
-def _candidates(view: WhatIfDoor, captured: Branch, kind: str) -> Iterator[tuple[str, ...]]:
+def _candidates(view: Explorer, captured: Branch, kind: str) -> Iterator[tuple[str, ...]]:
     """Other opts, the most promising first."""
     opts = _variant(captured).opts
     number = _variant(captured).kernel
@@ -64,7 +67,7 @@ def _candidates(view: WhatIfDoor, captured: Branch, kind: str) -> Iterator[tuple
     if kind == "spills":
         yield from _smaller_tiles(opts)
     chosen = _variant(
-        view.do(
+        view.whatif.do(
             HandCode(
                 number,
             ),
@@ -97,10 +100,10 @@ def _smaller_tiles(opts: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield (*opts[:place], str(replace(largest, amount=amount)), *opts[place + 1 :])
 
 
-def _tried(view: WhatIfDoor, number: int, base: KernelVariant, opts: tuple[str, ...]) -> Suggestion:
+def _tried(view: Explorer, number: int, base: KernelVariant, opts: tuple[str, ...]) -> Suggestion:
     """What these opts bring, both timed by the same worker process."""
     text = f"the opts {', '.join(opts)}" if opts else "no opts"
-    branch = view.do(SetOpts(number, ", ".join(opts)))
+    branch = view.whatif.do(SetOpts(number, ", ".join(opts)))
     found = _variant(branch) if branch.kernels else None
     if branch.status != "done" or found is None or found.median_us is None or base.median_us is None:
         return Suggestion(text, opts, note=f"not timed: {branch.reason or 'there are no samples'}")

@@ -6,7 +6,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tinyexplore.explore.analysis.requests import GONE, Request, RequestError, Source, request
+from tinyexplore.explore.analysis.requests import Request, Source, request
 
 if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.model import Branch
@@ -85,12 +85,9 @@ class BranchTrace(Request):
 
     def respond(self, source: Source) -> Any:
         from tinyexplore.explore.tracefile.codec import trace_to_bytes
-        from tinyexplore.explore.whatif.door import WhatIfDoor
 
-        explorer = source.kernels()
-        if not isinstance(explorer, WhatIfDoor):
-            raise RequestError(GONE)
-        return PackedTrace(b64encode(trace_to_bytes(explorer.branch_trace(self.branch, self.kernel))).decode())
+        trace = source.kernels().whatif.trace_of(self.branch, self.kernel)
+        return PackedTrace(b64encode(trace_to_bytes(trace)).decode())
 
 
 # *** what makes branches ***
@@ -122,15 +119,11 @@ class CommandResult:
 
 
 def _commands(source: Source) -> Commands:
-    from tinyexplore.explore.whatif.door import WhatIfDoor
-
     if source.commands is not None:
         commands: Commands = source.commands
         return commands
-    explorer = source.kernels()
-    if not isinstance(explorer, WhatIfDoor):
-        raise RequestError(GONE)
-    return explorer.whatif
+    found: Commands = source.kernels().whatif
+    return found
 
 
 def _result(branch: Branch | None) -> CommandResult:

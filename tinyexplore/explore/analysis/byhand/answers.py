@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from tinyexplore.explore.analysis.byhand.asked import ByHand
+from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
 from tinyexplore.explore.analysis.byhand.caches import CacheModel, CachesData, TileData
 from tinyexplore.explore.analysis.byhand.debugger import Debugger, value_text
 from tinyexplore.explore.analysis.byhand.streams import DataDependent
@@ -168,13 +168,15 @@ def row_width(uops: tuple[UOp, ...], name: str, size: int) -> int:
     return max(fitting, default=min(size, 16) or 1)
 
 
-def caches_data(explorer: ByHand, kernel: int, before: Opts | None = (), after: Opts | None = None) -> CachesData:
+def caches_data(
+    analyses: KernelAnalyses, kernel: int, before: Opts | None = (), after: Opts | None = None
+) -> CachesData:
     """The caches of a kernel with the opts `before` and those `after` (None: as captured) side by side, and the lines
     of one tile of each. What is the same on both sides stands alone."""
-    later = explorer.cache_model(kernel, after)
+    later = analyses.cache_model(kernel, after)
     if before == after or (before is not None and tuple(before) == later.opts):
         return CachesData(replace(later.as_data(), tile=tile_data(later)))
-    earlier = explorer.cache_model(kernel, before)
+    earlier = analyses.cache_model(kernel, before)
     found = earlier.compare(later).as_data()
     first, second = (replace(model.as_data(), tile=tile_data(model)) for model in (earlier, later))
     return CachesData(second, first, found.rows)

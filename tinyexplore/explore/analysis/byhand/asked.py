@@ -1,8 +1,9 @@
-"""What an Explorer can be asked of its kernels by hand: to be stepped, and what their memory accesses do to caches."""
+"""Analyses of captured kernels that can run again: debugger, caches, throughput, GPU, other languages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Device
@@ -33,38 +34,65 @@ class NotKeptError(RuntimeError):
 Opts = tuple[str, ...] | None  # None: as captured
 
 
-class ByHand:
-    """The part of `Explorer` that runs kernels again. `_kept`: by their numbers in the trace. `responses`: those that
-    pages store. `_settings`: those of the capture. `verdicts`: those on its kernels, by number."""
+@dataclass
+class Stored:
+    """What the analyses of a capture store for later: responses for pages, and verdicts by kernel."""
 
-    _kept: dict[int, Kept]
-    _settings: Config
-    verdicts: dict[int, SpeedVerdict]
-    responses: Responses
+    responses: Responses = field(default_factory=Responses)
+    """Responses that the pages made afterwards store."""
+    verdicts: dict[int, SpeedVerdict] = field(default_factory=dict)
+    """Verdicts that were computed, by the kernel's number."""
+
+
+class KernelAnalyses:
+    """The analyses of one capture's kernels, by their numbers in the trace. `KernelView` is what a user holds."""
+
+    def __init__(
+        self,
+        trace: Callable[[], Trace],
+        kept: Callable[[], Mapping[int, Kept]],
+        settings: Config,
+        stored: Stored,
+        measure_ceilings: Callable[[], Any],
+        whatif: Callable[[], Any],
+    ) -> None:
+        """
+        Args:
+            trace: returns the trace.
+            kept: returns the kernels that can run again, by number.
+            settings: those of the capture.
+            stored: responses and verdicts that were computed before.
+            measure_ceilings: puts this machine's ceilings into the trace, if they are not there.
+            whatif: returns the branches (`whatif.WhatIf`), which are above this package.
+        """
+        self._trace = trace
+        self._kept = kept
+        self._settings = settings
+        self.responses = stored.responses
+        self.verdicts = stored.verdicts
+        self.measure_ceilings = measure_ceilings
+        self._whatif = whatif
+
+    @property
+    def whatif(self) -> Any:
+        """The branches of the capture."""
+        return self._whatif()
 
     @property
     def trace(self) -> Trace:
         """What was captured."""
-        raise NotImplementedError
-
-    def measure_ceilings(self) -> Any:
-        """Puts this machine's ceilings into the trace, if they are not there."""
-        raise NotImplementedError
-
-    def _know_kernels(self) -> None:
-        """Sees to it that `_kept` has what the capture told."""
-        raise NotImplementedError
+        return self._trace()
 
     def kept(self, kernel: int | KernelInfo = 0) -> Kept:
         """What the capture keeps of a kernel beside the trace: its program, and with `keep_inputs` what it read."""
-        self._know_kernels()
         number = kernel if isinstance(kernel, int) else kernel.id
-        found = self._kept.get(number)
+        kept = self._kept()
+        found = kept.get(number)
         if found is not None:
             return found
-        if not self._kept:
+        if not kept:
             raise NotKeptError("no kernel of this Explorer can be run again: it was loaded or closed, or none ran")
-        raise ValueError(f"kernel {number}: those of this capture that can run are {', '.join(map(str, self._kept))}")
+        raise ValueError(f"kernel {number}: those of this capture that can run are {', '.join(map(str, kept))}")
 
     def kept_of_a_core(self, kernel: int | KernelInfo = 0) -> Kept:
         """The same, of a kernel that one core goes through from its first line to its last."""
@@ -138,9 +166,9 @@ class ByHand:
         found: GPUView = self.responses[request]
         return found
 
-    def _look_at_warps(self) -> None:
+    def gpu_all(self) -> None:
         """Every kernel of a GPU, for a page: it takes no time, and nobody can be asked there."""
-        for number, kept in self._kept.items():
+        for number, kept in self._kept().items():
             if kept.spec.target.has_local and self.trace.kernels[number].same_as is None:
                 self.gpu(number)
 
@@ -175,7 +203,7 @@ class ByHand:
         known = next((one.rate for one in self.trace.ceilings if one.kind == "clock"), None)
         return known or ceilings(device).clock_ghz
 
-    def rosetta(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> Rosetta:
+    def translate(self, kernel: int | KernelInfo = 0, targets: str | Iterable[str] | None = None) -> Rosetta:
         """A kernel in other languages, for other machines, its lines aligned by the nodes of its ast: see
         `explore.Rosetta`. `targets`: languages ("c", "llvm", "opencl", "cuda", "hip", "metal", "wgsl", "wasm"),
         machines ("sm_90"), or both ("cuda:sm_90", "llvm:neoverse-n1"); by default every language. RosettaError for
@@ -193,11 +221,11 @@ class ByHand:
         self.responses.store(Translations(kept.number if same_as is None else same_as), found)
         return found
 
-    def _translate_all(self) -> None:
+    def translate_all(self) -> None:
         """Every kernel in every language, those that were asked for as they are."""
-        for number in self._kept:
+        for number in self._kept():
             if self.trace.kernels[number].same_as is None and Translations(number) not in self.responses:
-                self.rosetta(number)
+                self.translate(number)
 
     def _threads_of(self, kept: Kept) -> int:
         """How many threads a run was divided among."""
@@ -239,4 +267,4 @@ def _assembly(kept: Kept, lines: Sequence[str]) -> Sequence[str]:
     return lines
 
 
-__all__ = ["ByHand", "NotKeptError"]
+__all__ = ["KernelAnalyses", "NotKeptError", "Stored"]

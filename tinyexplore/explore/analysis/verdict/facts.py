@@ -32,7 +32,7 @@ from tinyexplore.kernel import Kernel
 from tinyexplore.uop import AxisKind, Ops
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import ByHand
+    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
     from tinyexplore.explore.recording.kept import Kept
     from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Run, Trace
     from tinyexplore.target import Target
@@ -205,7 +205,7 @@ class Facts:
         return self.limit_us / self.judged_us if self.judged_us else 0.0
 
 
-def facts_of(view: ByHand, number: int, *, model: bool = True) -> Facts:
+def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> Facts:
     """The facts of a kernel of `view` that ran with samples. Its ceilings are measured if they are not.
 
     model: whether to ask llvm-mca, 15 to 70 ms. ValueError for a kernel that cannot be compiled again here.
@@ -511,7 +511,7 @@ def _visits(operand: Operand) -> int:
     return prod(size_of(loop) for loop in operand.loops[: last + 1])
 
 
-def _assembly_of(view: ByHand, info: KernelInfo) -> list[str]:
+def _assembly_of(view: KernelAnalyses, info: KernelInfo) -> list[str]:
     owner = info.id if info.same_as is None else info.same_as
     listed = next((one for one in view.trace.programs if one.kernel == owner and one.language == "asm"), None)
     return [line.text for line in listed.lines] if listed is not None else []

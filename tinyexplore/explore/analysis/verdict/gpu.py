@@ -10,7 +10,7 @@ from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict
 from tinyexplore.explore.tracefile.figures import figures_text
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import ByHand
+    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
     from tinyexplore.explore.analysis.byhand.gpu import GPUView, WarpAccess
     from tinyexplore.explore.tracefile.model import KernelInfo
 
@@ -22,7 +22,7 @@ SMALL_BYTES = 1 << 18
 HELD = 0.25  # of a multiprocessor's warps: fewer do not hide the latency of memory
 
 
-def gpu_verdict(view: ByHand, number: int) -> SpeedVerdict:
+def gpu_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
     """The verdict of the model alone, which says so. It has no share: nothing was measured."""
     return model_verdict(view.trace.kernels[number], view.gpu(number))
 

@@ -12,12 +12,12 @@ from tinyexplore.explore.analysis.verdict.rules import judge
 from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict, program_verdict, verdict_of
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.asked import ByHand
+    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
 
 NEEDS_NO_MODEL = ("launch overhead", "redundant work", "strided access", "compute", "bandwidth", "re-reads")
 
 
-def kernel_verdict(view: ByHand, number: int) -> SpeedVerdict:
+def kernel_verdict(view: KernelAnalyses, number: int) -> SpeedVerdict:
     """The verdict on one kernel. ValueError: it has no samples, or cannot be compiled here."""
     known = view.verdicts
     if number not in known:
@@ -28,7 +28,7 @@ def kernel_verdict(view: ByHand, number: int) -> SpeedVerdict:
     return known[number]
 
 
-def _judged(view: ByHand, number: int) -> SpeedVerdict:
+def _judged(view: KernelAnalyses, number: int) -> SpeedVerdict:
     """llvm-mca takes 15 to 70 ms; most kernels need no such model."""
     facts = facts_of(view, number, model=False)
     _, likely, rule = judge(facts)
@@ -38,7 +38,7 @@ def _judged(view: ByHand, number: int) -> SpeedVerdict:
     return verdict_of(facts)
 
 
-def all_verdicts(view: ByHand) -> list[SpeedVerdict]:
+def all_verdicts(view: KernelAnalyses) -> list[SpeedVerdict]:
     """Those of all kernels that have one, in the kernels' order."""
     found = []
     for kernel in view.trace.kernels:
@@ -86,7 +86,7 @@ class VerdictList:
     whole: VerdictRow | None
 
 
-def verdict_list(view: ByHand) -> VerdictList:
+def verdict_list(view: KernelAnalyses) -> VerdictList:
     """What views show."""
     rows = tuple(_row(one) for one in all_verdicts(view))
     return VerdictList(rows, _row(whole_verdict(view)) if rows else None)
@@ -109,7 +109,7 @@ def _row(one: SpeedVerdict) -> VerdictRow:
     )
 
 
-def whole_verdict(view: ByHand) -> SpeedVerdict:
+def whole_verdict(view: KernelAnalyses) -> SpeedVerdict:
     """The verdict on the program: that of the kernel which takes longest."""
     parts = all_verdicts(view)
     unknown = len(view.trace.kernels) - len(parts)

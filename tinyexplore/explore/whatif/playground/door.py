@@ -1,4 +1,4 @@
-"""What `view.playground` is: the rules of the pipeline and your own, on the kernels of one capture."""
+"""What `view.rules` is: the rules of the pipeline and your own, on the kernels of one capture."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.explore.recording.sources import package_path
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Branch, KernelInfo, Trace
+from tinyexplore.explore.tracefile.readable import Readable, Table
 from tinyexplore.explore.whatif.commands import DisableRule, FireRule, InsertRule, SkipFiring
 from tinyexplore.explore.whatif.playground.checking import CheckedFiring, check_firings
 from tinyexplore.explore.whatif.playground.matches import Match, Places, matches_of
@@ -19,7 +20,10 @@ from tinyexplore.explore.whatif.playground.written import write, written, writte
 from tinyexplore.uop import Rule
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.whatif.door import WhatIfDoor
+    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.widgets import PartWidget
+
+MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +54,23 @@ class RuleList:
     """Whether firings are proved, or why not."""
 
 
-class Playground:
+class Playground(Readable):
     """Rules on the kernels of an Explorer. Each command gives a `Branch`: the kernels that changed, with source and
     times beside those captured, and each firing with the verdict of its check."""
 
-    def __init__(self, explorer: WhatIfDoor) -> None:
-        self._explorer = explorer
+    def __init__(self, view: Explorer) -> None:
+        self._view = view
 
     @property
     def _trace(self) -> Trace:
-        trace: Trace = self._explorer.trace  # type: ignore[attr-defined]
-        return trace
+        return self._view.trace
 
     @property
     def proves(self) -> str:
         """Whether firings are proved, or why not."""
         return how_sure()
 
-    def rules(self, stage: str | None = None) -> tuple[RuleRow, ...]:
+    def of(self, stage: str | None = None) -> tuple[RuleRow, ...]:
         """The rules of the pipeline (of one pass) in its order, and those written here."""
         return rule_rows(self._trace, stage)
 
@@ -79,24 +82,24 @@ class Playground:
     def fire(self, rule: Rule | str, place: Match, branch: Branch | int | None = None) -> Branch:
         """`rule` fired at one of its `matches`, then the rest of that pass and of the pipeline."""
         command = FireRule(_known(rule).name, place.kernel, place.name, place.step, place.digest)
-        return self._explorer.do(command, branch)
+        return self._view.whatif.do(command, branch)
 
     def fire_all(
         self, rule: Rule | str, kernel: KernelInfo | int = 0, stage: str = "simplify", step: int = 0
     ) -> Branch:
         """`rule` fired wherever it matches in the graph after `step` steps of `stage`, then the rest."""
-        return self._explorer.do(FireRule(_known(rule).name, _number(kernel), stage, step, ""))
+        return self._view.whatif.do(FireRule(_known(rule).name, _number(kernel), stage, step, ""))
 
     def insert(
         self, rule: Rule | str, stage: str = "simplify", position: int = -1, branch: Branch | int | None = None
     ) -> Branch:
         """All kernels through the pipeline with `rule` in pass `stage`, before the rule number `position` there (-1:
         after all). branch: one whose changes of the pipeline this comes on top of."""
-        return self._explorer.do(InsertRule(_known(rule).name, stage, position), branch)
+        return self._view.whatif.do(InsertRule(_known(rule).name, stage, position), branch)
 
     def disable(self, rule: Rule | str, branch: Branch | int | None = None) -> Branch:
         """All kernels through the pipeline without the rule of that name."""
-        return self._explorer.do(DisableRule(rule if isinstance(rule, str) else rule.name), branch)
+        return self._view.whatif.do(DisableRule(rule if isinstance(rule, str) else rule.name), branch)
 
     def fork(
         self, kernel: KernelInfo | int, stage: str, step: int, rule: Rule | str | None = None, node: Any = ""
@@ -104,17 +107,38 @@ class Playground:
         """A kernel from the middle of a pass on: without the firing that is step `step` of `stage`; or, with a `rule`,
         that fired on the graph after so many steps, on `node` (of the trace, or a digest; "": all that it matches)."""
         if rule is None:
-            return self._explorer.do(SkipFiring(_number(kernel), stage, step))
+            return self._view.whatif.do(SkipFiring(_number(kernel), stage, step))
         digest = node if isinstance(node, str) else self._trace.nodes[node if isinstance(node, int) else node.id].digest
-        return self._explorer.do(FireRule(_known(rule).name, _number(kernel), stage, step, digest))
+        return self._view.whatif.do(FireRule(_known(rule).name, _number(kernel), stage, step, digest))
 
     def check(self, stages: Iterable[int] | None = None, rule: str | None = None) -> tuple[CheckedFiring, ...]:
         """The firings of the capture (of some stages, of one rule) checked."""
         return check_firings(self._trace, stages=stages, rule=rule)
 
-    def __repr__(self) -> str:
-        own = ", ".join(one.name for one in written_rules()) or "none"
-        return f"Playground({count_text(len(self.rules()), 'rule')}; written here: {own}; {self.proves})"
+    @property
+    def widget(self) -> PartWidget:
+        """The panel of the rules as a widget."""
+        return self._view.panels.rules
+
+    def table(self) -> Table:
+        """The rules that fired in the capture and your own, the most frequent first."""
+        rules = self.of()
+        shown = sorted((one for one in rules if one.firings or one.own), key=lambda one: (not one.own, -one.firings))
+        rows = tuple((one.name, one.law, ", ".join(one.passes), str(one.firings)) for one in shown[:MOST_SHOWN])
+        notes = (
+            f"Checks of firings: {self.proves}.",
+            "`.of(stage)` lists all; `.matches(rule)` shows where one fires.",
+        )
+        title = f"{count_text(len(rules), 'rule')}, of which {len(shown)} fired or are your own"
+        return Table(title, ("rule", "law", "passes", "firings"), rows, notes, frozenset(("rule", "law")))
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        try:
+            display(self.widget)
+        except ImportError:
+            display({"text/plain": str(self), "text/html": self._repr_html_()}, raw=True)
 
 
 def rule_rows(trace: Trace, stage: str | None = None) -> tuple[RuleRow, ...]:

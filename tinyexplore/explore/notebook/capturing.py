@@ -1,0 +1,460 @@
+"""A capture: what is recorded inside the `with` block, and what of it can run again afterwards."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import fields, replace
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from tinyexplore.device import Device, DeviceUnavailable
+from tinyexplore.engine import Sampling, further_listings, measuring_on, sampling, step_by_step
+from tinyexplore.execute.sampling import seconds_waited
+from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses, Stored
+from tinyexplore.explore.notebook.options import count_of, text_of
+from tinyexplore.explore.recording.elsewhere import Elsewhere
+from tinyexplore.explore.recording.inputs import limit_of
+from tinyexplore.explore.recording.listen import MOST_KERNELS, CaptureRecorder
+from tinyexplore.explore.recording.names import Names, names_here, names_in, names_of_arguments
+from tinyexplore.explore.recording.scheduled import Scheduled
+from tinyexplore.explore.recording.scopes import Scopes
+from tinyexplore.explore.recording.sources import raised_in_compiler, source_text, user_code_here, user_frame_of
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.kernel import Kernel
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.trace import Event, Ran, StoodIn, UserFrame, active_recorder, recording
+from tinyexplore.util import Config, Context, config
+from tinyexplore.util.config import check_option
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.recording.drafts import KernelDraft
+    from tinyexplore.explore.recording.kept import Kept
+    from tinyexplore.explore.tracefile.model import Trace
+    from tinyexplore.explore.whatif.branches import WhatIf
+
+KEPT_BYTES = 1 << 24  # of tensors that a capture may keep alive until somebody asks for its trace
+
+_CONFIG_NAMES = {field.name.lower(): field.name for field in fields(Config)}
+
+
+Note = tuple[str, str, UserFrame | None]  # level, text, the user's line
+
+
+class CaptureError(RuntimeError):
+    """The trace of a capture was asked for before the capture ended."""
+
+
+class Capture(Readable):
+    """How a view was captured: its options, the function's result and exception, and the kernels that can run again.
+
+    Between `begin` and `end` it records what the engine emits. `trace` is built from that on first use.
+
+    Attributes:
+        title: the title of the view.
+        result: what the captured function returned.
+        error: the exception that ended the capture early, or None. The trace is then partial.
+        repeat: samples of each launch; 1: only the launch itself.
+        most_kernels: the number of kernels that are recorded; more are counted.
+        record_steps: the first steps of each kernel that are stored in the trace, for pages without Python.
+        keep_bytes: bytes of the kernels' inputs that are stored for the debugger.
+        namespace: variables beside those of the frame that captures; they name tensors.
+    """
+
+    def __init__(self, trace: Trace | None = None, *, title: str = "", options: dict[str, Any] | None = None) -> None:
+        given = dict(options or {})
+        self.repeat = count_of("repeat", given.pop("repeat", 1))
+        self.most_kernels = count_of("kernels", given.pop("kernels", MOST_KERNELS))
+        self.record_steps = count_of("record_iterations", given.pop("record_iterations", 0), least=0)
+        self.keep_bytes = limit_of(given.pop("keep_inputs", self.record_steps > 0))
+        self.title = text_of("title", title)
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.namespace: Mapping[str, Any] | None = None
+        self._executor = _executor_of(given.pop("executor", None))
+        self._changes = _config_changes(given)
+        self._trace = trace
+        self._untold: Callable[..., Trace] | None = None  # makes the trace of what was recorded, once it is asked for
+        self._recorder: CaptureRecorder | None = None
+        self._stack = ExitStack()
+        self._elsewhere = Elsewhere()
+        self._options: tuple[tuple[str, str], ...] = ()
+        self.widget: Any = None  # the one that shows the trace
+        self._packed: bytes | None = None  # the trace as the widget has it; `_trace` may be None then
+        self._is_over = False  # the capture's block was left
+        self._is_finished = False  # what it recorded is in `_untold`, or was
+        self._is_closed = False
+        self._names: Names = {}
+        self._settings = config()
+        self._whatif: WhatIf | None = None
+        self._changeable: dict[str, Any] = {}  # what of the capture can be otherwise
+        self._kept: dict[int, Kept] = {}
+        self._schedules: list[Scheduled] = []  # until the trace is made
+        self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
+        self._stored = Stored()
+
+    # *** recording ***
+
+    def begin(self) -> None:
+        """Starts to record. CaptureError if there is a trace already."""
+        if self._recorder is not None or self._trace is not None or self._is_closed:
+            raise CaptureError("this Explorer holds a capture already: call capture() again for a new one")
+        self._recorder = CaptureRecorder(active_recorder(), self.most_kernels, self.keep_bytes)
+        try:
+            self._begin(self._recorder)
+        except BaseException as error:
+            self.end(error)
+            raise
+
+    def _begin(self, recorder: CaptureRecorder) -> None:
+        self._names = {**names_here(self.namespace), **self._names}
+        self._stack.enter_context(Context(**self._changes))
+        if self._executor is not None:
+            self._stack.enter_context(measuring_on(self._executor))
+        self._options, self._settings = _options_in_force(self.repeat), config()
+        recorder.scopes = Scopes(user_code_here())
+        self._elsewhere = self._stack.enter_context(Elsewhere())
+        self._stack.enter_context(step_by_step(stand_in=True))
+        self._stack.enter_context(recording(recorder))
+        self._stack.enter_context(sampling(Sampling(self.repeat, self.most_kernels, waited=seconds_waited)))
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Stops recording and keeps the recorded events. An interrupt in here leaves the rest to `_finish_if_over`."""
+        if self._is_finished:
+            return
+        self._is_over = True
+        finished = isinstance(error, SystemExit) and not error.code  # how a script says that all went well
+        if error is not None and not finished:
+            self.error = error
+        self._stack.close()
+        # first what a variable holds at the end, then what it held before, then what a function calls its arguments
+        self._names = {**self._names, **names_in({"result": self.result}), **names_here(self.namespace)}
+        self._finish_if_over()
+
+    def _finish_if_over(self) -> None:
+        """Finishes a capture that an interrupt stopped while it ended; does nothing in every other state."""
+        if self._is_over and not (self._is_finished or self._is_closed):
+            self._stack.close()
+            self._finish()
+
+    def _finish(self) -> None:
+        recorder = self._recorder
+        assert recorder is not None
+        events = recorder.events
+        notes: list[Note] = []
+        if self.error is not None:
+            tb = self.error.__traceback__
+            notes.append(("error", _error_text(self.error, tb), user_frame_of(tb)))
+        if recorder.earlier:
+            text = "some of this was asked for before the capture began, and computed in it: its lines are those that "
+            text += "first used it; .realize() such tensors before, to leave them out"
+            notes.append(("note", text, None))
+        if recorder.left_out:
+            first = f"the first {count_text(recorder.ran, 'kernel')}; {recorder.left_out:,} more ran that are not here"
+            notes.append(("warning", first + ": capture one step of the program, or keep more with kernels=…", None))
+        if text := self._elsewhere.note:
+            notes.append(("warning", text, None))
+        if not events:
+            text = "nothing was recorded: no tensor was built or realised inside the capture"
+            notes.append(("warning", text, None))
+        elif reasons := {event.reason for event in events if isinstance(event, StoodIn)}:
+            text = ". The values are computed by native code instead; no kernel has times"
+            notes += [("note", reason + text, None) for reason in sorted(reasons)]
+        elif not any(isinstance(event, Ran) for event in events) and self.error is None:
+            text = (
+                "nothing was computed: the tensors are constants or views of memory, or none was asked for its values "
+            )
+            text += "(.realize(), .numpy())"
+            notes.append(("note", text, None))
+        elif "DEVICE" in self._changes and (elsewhere := _devices_of(events) - {dict(self._options)["DEVICE"]}):
+            text = f"kernels ran on {', '.join(sorted(elsewhere))}, where their inputs are: DEVICE is for tensors "
+            text += "made inside the capture; x.to(...) moves one that was there before"
+            notes.append(("note", text, None))
+        inputs = recorder.inputs
+        self._contents = inputs.contents
+        if self.keep_bytes:
+            notes.append(("note", inputs.note(), None))
+        storage = recorder.storage()
+        self._untold = partial(
+            _build_trace,
+            recorder,
+            title=self.title,
+            options=self._options,
+            messages=notes,
+            listings=further_listings,
+            names=self._names,
+            scopes=recorder.scopes,
+            storage=storage,
+            texts={file: source_text(file) for file in recorder.files()},
+        )
+        self._schedules = recorder.schedules
+        self._is_finished = True
+        self._names = {}
+        self._recorder = CaptureRecorder()  # of a capture that has ended
+        kept = {held.buffer.id: held.buffer.nbytes for held in storage.values() if held is not None}
+        if self.error is not None or sum(kept.values()) > KEPT_BYTES:
+            self._tell()
+
+    def _tell(self) -> Trace:
+        """Makes the trace, and lets go of all that was recorded. After an interrupt the next call begins anew."""
+        from tinyexplore.explore.recording.rows import kept_graphs
+
+        assert self._untold is not None
+        kernels: dict[int, Kernel] = {}
+        numbers: dict[LazyBuffer, int] = {}
+        trace = self._untold(kernels=kernels, lazybuffers=numbers, see_kernels=self._keep)
+        if self.record_steps:
+            trace = self.with_recordings(trace, self.record_steps)
+        stages = [stage.id for stage in trace.stages if stage.name == "schedule"]
+        graphs = kept_graphs(self._schedules, stages, numbers)
+        self._changeable = {"kernels": kernels, "settings": self._settings, "kept": self._kept, "graphs": graphs}
+        self._trace = trace
+        self._untold = None
+        self._schedules, self._contents = [], {}
+        return trace
+
+    def _keep(self, drafts: Sequence[KernelDraft]) -> None:
+        from tinyexplore.explore.recording.kept import kept_kernels
+
+        self._kept = kept_kernels(drafts, self._contents)
+
+    def with_recordings(self, trace: Trace, steps: int) -> Trace:
+        """`trace` with the first `steps` steps of each kernel, for the debugger of a page."""
+        from tinyexplore.explore.analysis.byhand.recorded import with_recordings
+
+        return with_recordings(trace, self._kept, count_of("record_iterations", steps, least=0))
+
+    @property
+    def kept(self) -> Mapping[int, Kept]:
+        """The kernels that can run again, by their numbers in the trace. Empty where the trace came from a file."""
+        self._finish_if_over()
+        if self._untold is not None:
+            self._tell()
+        return self._kept
+
+    @property
+    def has_trace(self) -> bool:
+        """Whether there is one, or what it can be made of."""
+        self._finish_if_over()
+        return self._trace is not None or self._packed is not None or self._untold is not None
+
+    @property
+    def analyses(self) -> KernelAnalyses:
+        """The analyses of its kernels, by number; `view.kernels[i]` uses them."""
+        return KernelAnalyses(
+            trace=lambda: self.trace,
+            kept=lambda: self.kept,
+            settings=self._settings,
+            stored=self._stored,
+            measure_ceilings=self.measure_ceilings,
+            whatif=lambda: self.whatif,
+        )
+
+    def revive(self, kept: Mapping[int, Kept], whatif: WhatIf) -> None:
+        """Takes kernels and branches that were rebuilt from its trace."""
+        self._kept, self._whatif = dict(kept), whatif
+
+    def revise(self, trace: Trace) -> None:
+        """Replaces the trace by `trace`: the same capture with more or fewer rows."""
+        self._trace = trace
+
+    def call(self, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Calls `f(*args)` and stores its result. Arguments without another name get that of `f`'s parameter."""
+        self._names = {**names_of_arguments(f, args), **self._names}
+        self.result = f(*args)
+
+    @property
+    def trace(self) -> Trace:
+        """All that was captured, as plain data."""
+        self._finish_if_over()
+        trace = self._trace if self._untold is None else self._tell()
+        if trace is None and self._packed is not None:
+            trace = self._trace = _unpacked(self._packed)
+        if trace is None:
+            if self._is_closed:
+                raise CaptureError("this Explorer was closed: its trace is gone; save() keeps one in a file")
+            raise CaptureError(
+                "the capture has not ended: its trace is there after the `with` block. If an interrupt kept that block "
+                "from ending it, `view.__exit__(None, None, None)` ends it now"
+            )
+        return trace if self._whatif is None else self._whatif.extended(trace)
+
+    @property
+    def whatif(self) -> WhatIf:
+        """The branches of this capture, and what makes more of them."""
+        trace = self.trace
+        if self._whatif is None:
+            from tinyexplore.explore.whatif.branches import WhatIf
+
+            self._whatif = WhatIf(trace, **self._changeable)
+        return self._whatif
+
+    def measure_ceilings(self) -> None:
+        """Puts this machine's ceilings and each kernel's roof into the trace; a widget of it shows them.
+
+        They are measured once for a machine and target (under 2 s) and stored on disk: see `explore.ceilings`. A trace
+        of another machine keeps its own ceilings, or has none.
+        """
+        if self.trace.ceilings or not _is_of_this_machine(self.trace):
+            return
+        from tinyexplore.explore.analysis.machine.roofs import with_ceilings
+        from tinyexplore.explore.analysis.machine.table import ceilings, improve
+
+        with Context(TARGET=self._settings.TARGET):
+            found = ceilings(dict(self.trace.options)["DEVICE"])
+        if not found.rows:
+            return
+        measured = with_ceilings(self.trace, found, improve)
+        assert self._trace is not None
+        self._trace = replace(self._trace, ceilings=measured.ceilings, roofs=measured.roofs)
+        if self.widget is not None:
+            self.widget.payload = self.pack()
+
+    # *** memory ***
+
+    def pack(self) -> bytes:
+        """The compressed trace, which a widget holds. Afterwards `compress` may drop the objects."""
+        from tinyexplore.explore.tracefile.codec import trace_to_bytes
+
+        self._packed = trace_to_bytes(self.trace)
+        return self._packed
+
+    def compress(self) -> None:
+        """Drops the trace as objects if `pack` compressed it; the next use unpacks it."""
+        if self._packed is not None:
+            self._trace = None
+
+    def close(self) -> None:
+        """Drops the trace, the result, the error and the kernels. CaptureError while it records."""
+        if self.is_recording:
+            raise CaptureError("the capture has not ended: close the Explorer after the `with` block")
+        self._trace = self._untold = self._packed = self.result = self.error = None
+        self._recorder = self._whatif = self.widget = None
+        self._kept, self._contents, self._changeable = {}, {}, {}
+        self._stored = Stored()
+        self._is_closed = True
+
+    # *** display ***
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether it has begun and has no trace yet."""
+        return self._recorder is not None and not self.has_trace
+
+    @property
+    def state(self) -> str:
+        """ "closed", "capturing", "not started", or "" where there is a trace."""
+        if self._is_closed:
+            return "closed"
+        return "" if self.has_trace else "capturing" if self.is_recording else "not started"
+
+    def table(self) -> Table:
+        """Its options, and how it ended."""
+        state = self.state
+        if state:
+            return Table(f"capture: {state}", (), ())
+        trace = self.trace
+        rows = [*trace.options, ("kernels", str(len(trace.kernels))), ("nodes", f"{len(trace.nodes):,}")]
+        if self.error is not None:
+            rows.append(("error", f"{type(self.error).__name__}: {self.error}"))
+        return Table(f"capture {trace.title}".rstrip(), ("option", "value"), tuple(rows))
+
+
+class TraceOf:
+    """The trace of a capture, without keeping it alive: made of the compressed one where it is gone."""
+
+    def __init__(self, capture: Capture, widget: Any) -> None:
+        self._capture = ref(capture)
+        self._widget = widget
+
+    def __call__(self) -> Trace:
+        capture = self._capture()
+        if capture is not None:
+            return capture.trace
+        return _unpacked(self._widget.payload)
+
+
+def _unpacked(packed: bytes) -> Trace:
+    """The trace that this process packed, however large it is."""
+    from tinyexplore.explore.tracefile.codec import Limits, trace_from_bytes
+
+    return trace_from_bytes(packed, Limits(nbytes=1 << 62, values=1 << 62, memory=1 << 62))
+
+
+def _build_trace(recorder: CaptureRecorder, **told: Any) -> Trace:
+    from tinyexplore.explore.recording.build import build_trace
+
+    return build_trace(recorder, **told)
+
+
+# *** options ***
+
+
+def _executor_of(executor: Any) -> Any:
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor={executor!r}: give something with a method submit, as concurrent.futures has")
+    return executor
+
+
+def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
+    """Options under the engine's names; the device checked, so that a wrong name fails before anything runs."""
+    changes = {}
+    for name, value in options.items():
+        known = _CONFIG_NAMES.get(name.lower())
+        if known is None:
+            names = ", ".join(("repeat", "title", "executor", "keep_inputs", "record_iterations", *_CONFIG_NAMES))
+            raise ValueError(f"unknown option {name!r}; known: {names}")
+        if known == "DEVICE" and value is None:
+            value = ""
+        check_option(known, value)
+        changes[known] = Device.canonicalize(value) if known == "DEVICE" and value else value
+    return changes
+
+
+def _is_of_this_machine(trace: Trace) -> bool:
+    """Whether its kernels were compiled for a target that this machine has."""
+    options = dict(trace.options)
+    device = options.get("DEVICE", "")
+    try:
+        return bool(device) and options.get("target") == Device[device].target.describe()
+    except (DeviceUnavailable, ValueError):
+        return False
+
+
+def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
+    """What a reader must know to repeat this: the device, its target, and every setting that is not the default."""
+    settings, default = config(), Config()
+    found = [("DEVICE", Device.DEFAULT), ("NOOPT", str(settings.NOOPT)), ("BEAM", str(settings.BEAM))]
+    names = [name for name, _ in found]
+    for field in fields(Config):
+        value = getattr(settings, field.name)
+        if field.name not in names and value != getattr(default, field.name):
+            found.append((field.name, str(value)))
+    found.append(("repeat", str(repeat)))
+    found.append(("tinyexplore", sys.modules[__name__.partition(".")[0]].__version__))
+    try:
+        found.append(("target", Device[Device.DEFAULT].target.describe()))
+    except DeviceUnavailable as error:
+        found.append(("target", f"not available: {error}"))
+    return tuple(found)
+
+
+def _devices_of(events: Iterable[Event]) -> set[str]:
+    """The devices on which kernels ran, or would have."""
+    ran = [event.exec_item for event in events if isinstance(event, (Ran, StoodIn))]
+    return {item.item.device for item in ran if item.runner is not None}
+
+
+def _error_text(error: BaseException, tb: TracebackType | None) -> str:
+    """What went wrong, in the exception's words, who raised it, and that the trace ends there."""
+    what = "".join(traceback.format_exception_only(type(error), error)).strip()
+    where = "inside the compiler" if raised_in_compiler(tb) else "in the program, not in the compiler"
+    return f"{what}\nThe capture stopped here, {where}; what was recorded until then is kept."
+
+
+__all__ = ["Capture", "CaptureError", "TraceOf"]

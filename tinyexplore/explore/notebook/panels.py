@@ -1,0 +1,148 @@
+"""The panels of a view, each as a widget of its own: `view.panels.roofline`, `view.panels.code.only("asm")`, …"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.notebook.capturing import TraceOf
+from tinyexplore.explore.notebook.parts import Parts
+from tinyexplore.explore.tracefile.links import link_of
+from tinyexplore.explore.tracefile.readable import Readable, Table
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.shapes.view import ShapeView
+    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.tracefile.model import Node
+    from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget
+
+
+class Panels(Readable):
+    """The single views of a capture as widgets. All panels of one view share the selection and the reader's place."""
+
+    def __init__(self, view: Explorer) -> None:
+        self._view = view
+        self._parts: Parts | None = None
+
+    def _all(self) -> Parts:
+        """The widgets. They refer to the compressed trace, not to the Explorer."""
+        if self._parts is None:
+            widget = self._view.widget
+            self._parts = Parts(widget, TraceOf(self._view.capture, widget))
+        return self._parts
+
+    @property
+    def graph(self) -> GraphWidget:
+        """The graph; `.lazy`, `.schedule` and `.uops(stage)` stay at one stage."""
+        return self._all().graph()
+
+    @property
+    def code(self) -> CodeWidget:
+        """The listings side by side; `.only("asm")` is one of them."""
+        return self._all().code()
+
+    @property
+    def stepper(self) -> PartWidget:
+        """The passes and the firings of their rules, step by step."""
+        return self._all().plain("stepper")
+
+    @property
+    def kernels(self) -> PartWidget:
+        """The table of kernels."""
+        return self._all().plain("kernels")
+
+    @property
+    def tuner(self) -> PartWidget:
+        """The loops of a kernel, its legal opts, and all branches under this machine's ceilings."""
+        view = self._view
+        view.capture.measure_ceilings()
+        if view.whatif.is_live and not any(branch.kernel is not None for branch in view.whatif.branches):
+            view.whatif.begin(min(view.whatif.bench().subjects))
+        return self._all().plain("tuner")
+
+    @property
+    def fusion(self) -> PartWidget:
+        """The fusion board. Where the capture can be scheduled again, the first schedule is run as captured."""
+        view = self._view
+        if view.whatif.schedules and not view.fusion.branches():
+            view.fusion.branch()
+        return self._all().plain("fusion")
+
+    @property
+    def rules(self) -> PartWidget:
+        """The rewrite rules of the pipeline and your own: where they match, and what came of firing them."""
+        return self._all().plain("rules")
+
+    @property
+    def timing(self) -> PartWidget:
+        """The samples of each kernel (`trace.runs` has them as data)."""
+        return self._all().plain("timing")
+
+    @property
+    def modules(self) -> PartWidget:
+        """Time and memory by module of your program (`trace.modules()` has them as data)."""
+        return self._all().plain("modules")
+
+    @property
+    def roofline(self) -> PartWidget:
+        """The kernels under this machine's ceilings, which are measured on first use (`trace.ceilings`)."""
+        self._view.capture.measure_ceilings()
+        return self._all().plain("roofline")
+
+    @property
+    def timeline(self) -> PartWidget:
+        """Stages, launches and memory over time (`trace.timeline()` has them as data)."""
+        return self._all().plain("timeline")
+
+    @property
+    def memory(self) -> PartWidget:
+        """The buffers and their live ranges (`trace.buffers` has them as data)."""
+        return self._all().plain("memory")
+
+    @property
+    def shape(self) -> PartWidget:
+        """Which elements of memory the selected node shows, as grids (`shape_of` has it as data)."""
+        return self._all().plain("shape")
+
+    def __getitem__(self, name: str) -> PartWidget:
+        """A panel by its name: `view.panels["timing"]`. ValueError lists the names."""
+        return self._all().plain(name)
+
+    def result(self, panel: str) -> Any:
+        """What a panel shows, as a dataclass with a readable text. KeyError for an unknown panel, ValueError for one
+        whose content does not follow from the trace alone."""
+        from tinyexplore.explore.exports.panels import result_of
+        from tinyexplore.widgets.panels import panel_named
+
+        return result_of(self._view.trace, panel_named(panel))
+
+    def shape_of(self, node: Node | int | None = None) -> ShapeView:
+        """Which elements of memory a node shows, movement by movement.
+
+        Args:
+            node: a LazyBuffer, or a UOp, which stands for the LazyBuffer that it came from. By default the selected
+                one, or the first with a view.
+        """
+        from tinyexplore.explore.analysis.shapes.of_trace import shape_of_node
+
+        selected = self._view.selected
+        return shape_of_node(self._view.trace, selected[0] if node is None and selected else node)
+
+    def link(self, page: str | Path = "") -> str:
+        """The link to the reader's place, for `view.show`: `#stage=4&step=2&node=17`.
+
+        Args:
+            page: the name of a page that `to_html` wrote, which is put before the link.
+        """
+        view = self._view
+        cursor = {} if view._widget is None else view._widget.cursor
+        return f"{page}{link_of(cursor, [node.id for node in view.selected])}"
+
+    def table(self) -> Table:
+        """The names of the panels and what each shows."""
+        names = [name for name, value in vars(Panels).items() if isinstance(value, property)]
+        rows = tuple((name, (vars(Panels)[name].__doc__ or "").split("\n")[0]) for name in names)
+        return Table("panels: each is a widget of its own", ("view.panels.…", "shows"), rows)
+
+
+__all__ = ["Panels"]

@@ -1,0 +1,50 @@
+"""A question about a capture as an object: data for a tour, and a widget to guess in."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from tinyexplore.explore.analysis.predict import Stop, question
+from tinyexplore.explore.tracefile.readable import Readable, Table
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.widgets import PredictWidget
+
+
+class Question(Readable, Stop):
+    """A question that a trace answers. `choices`, `answer` and `reveal` are data; it displays as a widget.
+
+    Its text in a console shows the choices and hides the answer.
+    """
+
+    def __init__(self, stop: Stop, view: Explorer, reveals: bool = False) -> None:
+        super().__init__(**asdict(stop))
+        object.__setattr__(self, "_view", view)  # beside the fields of a frozen dataclass
+        object.__setattr__(self, "_reveals", reveals)
+
+    @property
+    def widget(self) -> PredictWidget:
+        """The question as a widget: guess, then see."""
+        from tinyexplore.widgets import PredictWidget
+
+        view: Explorer = self._view  # type: ignore[attr-defined]
+        reveals: bool = self._reveals  # type: ignore[attr-defined]
+        return PredictWidget(view.widget, self.as_data(), reveals=reveals, static=view.trace.svg() if reveals else "")
+
+    def table(self) -> Table:
+        """The question and its choices, numbered as `grade` takes them."""
+        rows = tuple((str(number), choice) for number, choice in enumerate(self.choices))
+        return Table(self.text, ("#", "choice"), rows, ("`.grade(number)` checks a guess; `.reveal` has the answer.",))
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        try:
+            display(self.widget)
+        except ImportError:
+            display({"text/plain": str(self), "text/html": self._repr_html_()}, raw=True)
+
+
+__all__ = ["Question", "question"]
