@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.notebook.capturing import Capture, CaptureError, TraceOf
-from tinyexplore.explore.notebook.kernels import Kernels
 from tinyexplore.explore.notebook.moved import where_it_is
 from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
 from tinyexplore.explore.notebook.shown import shown
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.analysis.why.fusions import WhyKernels
     from tinyexplore.explore.analysis.why.rules import WhyNot
+    from tinyexplore.explore.notebook.kernels import Kernels
     from tinyexplore.explore.notebook.panels import Panels
     from tinyexplore.explore.notebook.questions import Question
     from tinyexplore.explore.tracefile.model import Node, Trace
@@ -89,6 +89,8 @@ class Explorer:
 
         It displays as the table of kernels; `view.kernels.widget` is that table as a widget.
         """
+        from tinyexplore.explore.notebook.kernels import Kernels
+
         return Kernels(self)
 
     # *** what-if ***
