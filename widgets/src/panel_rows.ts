@@ -133,7 +133,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     ],
     "instead": [
       "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can ",
-      "view.tuner, view.kernels[KERNEL].apply(opts)"
+      "view.panels.tuner, view.kernels[KERNEL].apply(opts)"
     ]
   },
   "rules": {
@@ -145,7 +145,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     ],
     "instead": [
       "No rule was tried on this trace, and rules are Python: a notebook fires them ",
-      "view.playground"
+      "view.rules"
     ]
   },
   "fusion": {

@@ -63,7 +63,7 @@ export interface VerdictsRequest {
   ask: "verdicts";
 }
 
-/** A kernel in other languages, or for other machines: see `Explorer.rosetta`. */
+/** A kernel in other languages, or for other machines: see `KernelView.translate`. */
 export interface TranslationsRequest {
   ask: "rosetta";
   kernel?: number;
