@@ -23,7 +23,7 @@ def view() -> Explorer:
 
 def test_a_page_keeps_no_answers_that_nobody_asked_for(view: Explorer) -> None:
     stored = stored_in(view.to_html())
-    assert {json.loads(request)["ask"] for request in stored["responses"]} == {"shape", "verdicts"}
+    assert {json.loads(request)["ask"] for request in stored["responses"]} == {"lines", "shape", "verdicts"}
     assert stored["runnable"] == []
     assert 'data-chunk="byhand"' not in view.to_html()
 

@@ -213,7 +213,8 @@ def test_the_engine_is_packed_without_the_front_end() -> None:
     with zipfile.ZipFile(io.BytesIO(packed_engine())) as archive:
         names = set(archive.namelist())
     assert f"{PACKAGE.name}/explore/live/serving.py" in names
-    assert not any("/static/" in name or "__pycache__" in name or "/widgets/" in name for name in names)
+    assert not any("/static/" in name or "__pycache__" in name for name in names)
+    assert {name.partition("/widgets/")[2] for name in names if "/widgets/" in name} == {"__init__.py", "panels.py"}
     assert not any(name.endswith(".ll") or name.endswith("/cli.py") for name in names), (
         "LLVM and a terminal are not there"
     )

@@ -199,7 +199,7 @@ def test_the_verdict_works_without_llvm_mca_and_says_so(monkeypatch: pytest.Monk
     x = Tensor.rand(512, 512).realize()
     view = explore(lambda: x.exp().exp(), repeat=5)
     monkeypatch.setattr(throughput_module, "find_tool", none)
-    found = facts_of(view, 0)
+    found = facts_of(view.capture.analyses, 0)
     assert any("llvm-mca" in text for text in found.missing)
     assert found.has_model and found.cycles > 0 and found.ports == ""
     assert judge(found)[1] in KINDS
