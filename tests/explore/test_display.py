@@ -133,7 +133,7 @@ def test_a_wrong_line_is_refused_before_the_cell_runs(shell, line):
 def test_a_question_that_cannot_be_asked_leaves_the_capture(shell, ask, cell):
     done = shell.run_cell(f"%%explore asked --ask {ask}\n{cell}", store_history=True)
     assert done.error_in_exec is None
-    assert shell.user_ns["asked"].has_trace
+    assert shell.user_ns["asked"].capture.has_trace
 
 
 def values(shell):

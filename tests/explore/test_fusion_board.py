@@ -200,8 +200,8 @@ def test_branches_are_kept_in_the_file_and_read_there(tmp_path, view):
 def test_the_commands_of_one_capture_are_replayed_on_another():
     first, second = softmax(), softmax()
     first.fusion.cut(edge_of(first, "EXP"))
-    made = second.whatif.replay(first.branches())
-    assert [branch.schedule.cut for branch in made] == [branch.schedule.cut for branch in first.branches()]
+    made = second.whatif.replay(first.whatif.branches)
+    assert [branch.schedule.cut for branch in made] == [branch.schedule.cut for branch in first.whatif.branches]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -218,7 +218,7 @@ def test_a_gather_needs_what_it_reads() -> None:
         captured = [
             explore(lambda: Tensor(table)[Tensor(places)], keep_inputs=keep, repeat=1) for keep in (False, True)
         ]
-    without, known = (one.gpu(one.trace.kernels[-1].id) for one in captured)
+    without, known = (one.kernels[-1].gpu() for one in captured)
     assert [one.shown is None for one in without.accesses].count(True) == 1
     assert any("keep_inputs=True" in one.says for one in without.accesses)
     shown = next(one.shown for one in known.accesses if one.buffer == "data1")

@@ -169,7 +169,7 @@ def test_what_is_explored_may_hide_its_name_its_class_and_its_signature() -> Non
     view = explore(odd)
     assert (view.capture.title, view.result.tolist()) == ("Odd", [2.0, 3.0])
     odd = type("Odd", (), {"__call__": called, "__name__": 5})()
-    assert explore(odd).title == "Odd"
+    assert explore(odd).capture.title == "Odd"
 
 
 def test_an_exception_that_takes_no_attributes_reaches_the_user() -> None:

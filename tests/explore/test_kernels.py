@@ -109,7 +109,7 @@ def test_results_display_as_text_and_as_a_table(view: Explorer) -> None:
 def test_a_branch_displays_its_kernels(view: Explorer) -> None:
     branch = view.kernels[0].set_opts()
     head, row = Cells(branch._repr_html_()).rows
-    assert head == ["kernel", "opts", "time", "quartiles", "as captured", "note"]
+    assert head == ["kernel", "opts", "time", "as captured, interleaved", "compared", "note"]
     assert row[:2] == [branch.kernels[0].name, "no opts"]
 
 

@@ -77,7 +77,7 @@ def test_a_malformed_command_is_an_error(shown: Explorer) -> None:
     serving = Serving(lambda kind, text: None)
     serving.serve(shown)
     random = Random(4)
-    before = shown.branches()
+    before = shown.whatif.branches
     for ask in ("command", "begin", "go"):
         for _ in range(30):
             question: dict[str, Any] = {"ask": ask}
@@ -87,16 +87,16 @@ def test_a_malformed_command_is_an_error(shown: Explorer) -> None:
             if random.random() < 0.5:
                 question["command"] = {"kind": "SetOpts", "kernel": random.choice(VALUES)}
             assert "error" in json.loads(serving.answer(json.dumps(question))), question
-    assert shown.branches() == before
+    assert shown.whatif.branches == before
 
 
 def test_commands_are_requests_of_a_script_too(shown: Explorer) -> None:
-    answers = Answers(lambda: shown.trace, shown)
+    answers = Answers(lambda: shown.trace, shown.capture)
     begun = answers({"ask": "begin", "kernel": 0})
     assert begun == {"branch": shown.kernels[0].branch.id, "status": "done", "reason": ""}
     command = {"kind": "SetOpts", "kernel": 0, "opts": "UPCAST(0, 4)"}
     made = answers({"ask": "command", "command": command, "branch": begun["branch"]})
-    branch = shown.branches()[made["branch"]]
+    branch = shown.whatif.branches[made["branch"]]
     assert branch.kernels[0].opts == ("UPCAST(0, 4)",) and branch.parent == begun["branch"]
     assert answers({"ask": "go", "branch": begun["branch"]})["branch"] == shown.kernels[0].branch.id == begun["branch"]
     assert answers({"ask": "cancel"}) == {"branch": None, "status": "", "reason": ""}

@@ -64,7 +64,7 @@ def test_every_load_store_and_reduction_has_a_line_in_every_language(name):
         "convolution": lambda: x.conv2d(w),
         "gather": lambda: a[places],
     }
-    rosetta = captured(made[name]).rosetta(0)
+    rosetta = captured(made[name]).kernels[0].translate()
     assert rosetta.targets == tuple(LANGUAGES)
     wanted_ones = {n for n, one in enumerate(rosetta.origins) if one.label.split()[0] in ("LOAD", "STORE", "REDUCE")}
     assert wanted_ones
@@ -99,7 +99,7 @@ def test_origins_are_nodes_of_the_trace(sum_of_two):
 
 def test_a_gpus_kernel_in_c_and_what_its_language_lacks():
     x = Tensor.rand(64).double().realize()
-    rosetta = captured(lambda: x + 1, target="sm_80").rosetta(0)
+    rosetta = captured(lambda: x + 1, target="sm_80").kernels[0].translate()
     assert rosetta["cuda"].machine == "sm_80" and "double" in rosetta["cuda"].source
     assert "double" in rosetta["c"].source and not rosetta["c"].refusal
     assert rosetta["metal"].lines == () and "float64: metal does not compute with it" in rosetta["metal"].refusal

@@ -128,12 +128,12 @@ def test_cells_are_what_numpy_finds_on_random_chains_of_movements():
         first = random_shape(draw, draw.choice((1, 6, 8, 12, 24, 30, 48)))
         view, places = shape(first), np.arange(prod(first)).reshape(first)
         for _ in range(draw.randint(1, 6)):
-            name, arg = random_move(draw, view.panels.shape)
+            name, arg = random_move(draw, view.shape)
             view, places = view.moved(name, arg), by_numpy(places, name, arg)
             if places.size > 3000:
                 break
-        view = view.at(*(draw.randint(0, size) for size in view.panels.shape))
-        assert view.panels.shape == places.shape, seed
+        view = view.at(*(draw.randint(0, size) for size in view.shape))
+        assert view.shape == places.shape, seed
         part = places[tuple(slice(*bounds) for bounds in view.box)]
         np.testing.assert_array_equal(places_of(view), part, err_msg=f"{seed}: {view!r}")
         assert len(view.cells) <= MOST_CELLS
@@ -158,8 +158,8 @@ def fixture() -> list[dict]:
         draw = random.Random(seed)
         view = shape(random_shape(draw, draw.choice((6, 24, 48, 5000))))
         for _ in range(draw.randint(1, 6)):
-            view = view.moved(*random_move(draw, view.panels.shape))
-        view = view.at(*(draw.randint(0, size) for size in view.panels.shape))
+            view = view.moved(*random_move(draw, view.shape))
+        view = view.at(*(draw.randint(0, size) for size in view.shape))
         views = view.as_data().steps[-1].views
         offsets = [cell.offset for cell in view.cells]
 
@@ -275,11 +275,11 @@ def test_every_movement_has_a_suggestion_that_fits():
 
 def test_the_picture_has_a_cell_for_each_element_and_place():
     view = shape((3, 4)).permute(1, 0).pad((1, 0), (0, 0))
-    picture = ElementTree.fromstring(view.trace.svg())
+    picture = ElementTree.fromstring(view.svg())
     rects = list(picture.iter("{http://www.w3.org/2000/svg}rect"))
     assert len(rects) == 1 + 15 + 12
     assert sum("stroke-dasharray" in one.attrib for one in rects) == 3
-    assert "i0 + i1*4 - 1" in view.trace.svg()
+    assert "i0 + i1*4 - 1" in view.svg()
     ElementTree.fromstring(shape(()).svg()), ElementTree.fromstring(shape((0, 3)).svg())
     beside = shape((3, 4), ShapeTracker.from_shape((3, 4)).shrink(((0, 1), (0, 4))))
     assert "view 2" in beside.svg()

@@ -89,7 +89,7 @@ def uses(trace: Trace, folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"table {table}", lambda table=table: table_text(rows_of(trace, table))  # type: ignore[misc]
     yield "json", lambda: trace_from_json(trace_to_json(trace))
     for kernel in trace.kernels:
-        yield f"script {kernel.id}", lambda kernel=kernel: shown.reproducer(kernel)  # type: ignore[misc]
+        yield f"script {kernel.id}", lambda kernel=kernel: shown.kernels[kernel.id].reproducer()  # type: ignore[misc]
 
 
 def command(*words: str) -> tuple[int, str]:

@@ -65,7 +65,7 @@ def test_a_reader_edits_the_c_is_told_what_is_wrong_and_mends_it(live: Callable[
     lines[number] = "  // nothing"
     run(tab, "\n".join(lines) + "\n")
     tab.wait_for_selector('.edit-good:has-text("the same bits as the PYTHON device, 256 elements")')
-    assert at_hand(tab) == "edited C" and tab.inner_text(".edit-says").count("before ") == 1
+    assert at_hand(tab) == "edited C" and tab.inner_text(".edit-says").count(" → ") == 1
     tab.click('.tuner-code button:has-text("edit")')
     assert tab.locator(".tuner-code-line.new").count() == 1 and "// nothing" in tab.inner_text(".tuner-code-line.new")
     tab.click('.tuner-bar button:has-text("Undo")')

@@ -38,7 +38,7 @@ def test_no_markup_in_a_trace_becomes_part_of_the_page(open_page: Open) -> None:
     trace: Trace = hostile(sample_trace())
     tab = open_page(trace)
     for panel in PANELS:
-        open_panel(tab, panel)
+        open_panel(tab, panel.name)
     for place in ("passes", "code", "story"):
         tab.evaluate(f"tinyexplore.handle.go({{place: '{place}'}})")
     assert tab.evaluate("[window.pwned ?? 0, document.querySelectorAll('img').length]") == [0, 0]

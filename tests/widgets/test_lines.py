@@ -75,7 +75,7 @@ def test_the_request_has_the_same_result_and_pages_store_it(view: Explorer) -> N
     response = answer(view.trace, {"ask": "lines"})
     assert [line["time_us"] for line in response["lines"]] == [line.time_us for line in found.lines]
     assert stored_in(view.to_html())["responses"][canonical(PANEL_REQUESTS["lines"]())] == response
-    assert found.by_time()[0].text in view.panel("lines").svg()
+    assert found.by_time()[0].text in view.panels["lines"].svg()
 
 
 @pytest.mark.browser

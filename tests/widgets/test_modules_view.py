@@ -150,4 +150,4 @@ def test_it_is_a_widget_of_its_own_with_a_picture(trace: Trace) -> None:
     assert view.panels.modules.view == "modules" and view.panels.modules is view.panels.modules
     words = " ".join(ElementTree.fromstring(view.panels.modules.svg()).itertext())
     assert all(f"{module.name}" in words for _, module in trace.modules().walk())
-    assert "no modules" in Explorer(sample_trace()).modules.svg()
+    assert "no modules" in Explorer(sample_trace()).panels.modules.svg()

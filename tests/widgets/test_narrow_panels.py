@@ -34,7 +34,7 @@ OUTSIDE = """() => [...document.querySelectorAll('.low *')].filter((one) => {
 def view() -> Explorer:
     x, w = (Tensor(np.ones(shape, np.float32)).realize() for shape in ((64, 64), (64, 64)))
     found = explore(lambda: ((x @ w).T.exp().sum(1), x.T.reshape(32, 128).contiguous()), repeat=3, title="narrow")
-    found.caches(0)
+    found.kernels[0].caches()
     return found
 
 

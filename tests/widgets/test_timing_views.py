@@ -186,7 +186,7 @@ def test_they_are_widgets_of_their_own_with_pictures() -> None:
     )
     fresh = Explorer(sample_trace())
     payload = fresh.widget.payload
-    fresh._take_ceilings(with_ceilings(fresh.trace, CEILINGS))
+    fresh.capture._take_ceilings(with_ceilings(fresh.trace, CEILINGS))
     assert fresh.widget.payload != payload and fresh.trace.ceilings == CEILINGS.rows
 
 

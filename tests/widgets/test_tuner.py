@@ -284,7 +284,7 @@ def test_the_dots_stand_under_the_ceilings(browser: Any, tmp_path: Path, measure
     view.kernels[0].set_opts()
     view.kernels[0].use_heuristics()
     known = Ceilings("CPU", "target", rows if measured else (), "not measured")
-    view._take_ceilings(with_ceilings(view.trace, known))
+    view.capture._take_ceilings(with_ceilings(view.trace, known))
     view.capture.repeat = 1  # nothing is measured for the page
     view.to_html(tmp_path / "page.html")
     tab = browser.new_page(viewport={"width": 1280, "height": 1000})

@@ -309,7 +309,9 @@ class Capture(Readable):
             found = ceilings(dict(self.trace.options)["DEVICE"])
         if not found.rows:
             return
-        measured = with_ceilings(self.trace, found, improve)
+        self._take_ceilings(with_ceilings(self.trace, found, improve))
+
+    def _take_ceilings(self, measured: Trace) -> None:
         assert self._trace is not None
         self._trace = replace(self._trace, ceilings=measured.ceilings, roofs=measured.roofs)
         if self.widget is not None:

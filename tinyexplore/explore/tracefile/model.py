@@ -811,7 +811,7 @@ class Branch:
         from tinyexplore.explore.tracefile.readable import Table
 
         rows = tuple(_variant_row(variant) for variant in self.kernels)
-        columns = ("kernel", "opts", "time", "as captured, in turns", "compared", "note")
+        columns = ("kernel", "opts", "time", "as captured, interleaved", "compared", "note")
         return Table(str(self), columns, rows, code=frozenset(columns[:2])).html()
 
 

@@ -74,7 +74,7 @@ function stepping(
       "p",
       { class: "note faint" },
       "Every step of it takes Python: ",
-      h("code", {}, `Explorer(view.branch_trace(${id}))`),
+      h("code", {}, `Explorer(view.whatif.trace_of(${id}))`),
     );
   return h(
     "div",

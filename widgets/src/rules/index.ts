@@ -294,7 +294,7 @@ export class RulesView implements View {
     }
     const text = live
       ? "Write a rule in a cell, and it stands in the list; or choose one of the pipeline’s, and see what becomes of the kernels without it."
-      : "The rules that fired here. Rules are Python: a notebook fires them (view.playground), this page has what was tried.";
+      : "The rules that fired here. Rules are Python: a notebook fires them (view.rules), this page has what was tried.";
     return h("div", {}, h("p", { class: "note" }, text), live ? codeBlock(EXAMPLE) : null);
   }
 
@@ -350,7 +350,7 @@ export class RulesView implements View {
         formula ? h("div", { class: "law" }, text) : h("p", { class: "note" }, text),
       ),
       this.whatIf.send === null
-        ? h("p", { class: "note faint" }, "Firing and inserting need Python: a notebook’s view.playground.")
+        ? h("p", { class: "note faint" }, "Firing and inserting need Python: a notebook’s view.rules.")
         : h("div", { class: "rules-actions" }, ...buttons),
       typeof places === "string" ? h("p", { class: "note", role: "status" }, places) : null,
       Array.isArray(places)
@@ -369,7 +369,7 @@ export class RulesView implements View {
         ? h(
             "p",
             { class: "note faint" },
-            `${list.length - MOST_PLACES} more; view.playground.matches(${JSON.stringify(rule)}) has all`,
+            `${list.length - MOST_PLACES} more; view.rules.matches(${JSON.stringify(rule)}) has all`,
           )
         : null,
     ];

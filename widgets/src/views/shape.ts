@@ -160,7 +160,7 @@ export class ShapeView implements View {
         "p",
         { class: "note faint moves" },
         "Further movements take Python: ",
-        h("code", {}, `view.shape_of(${data.node}).permute(…)`),
+        h("code", {}, `view.panels.shape_of(${data.node}).permute(…)`),
       );
     const fitting = data.moves.filter(([, suggestion]) => suggestion !== "");
     const known = new Map(fitting.map(([op, suggestion]) => [op, suggestion]));
