@@ -53,6 +53,6 @@ def test_the_quickstart_begins_with_a_picture_and_is_short() -> None:
     assert len(cells) <= 15
     html = ["".join(output.get("data", {}).get("text/html", "")) for output in code[0]["outputs"]]
     assert any("<img" in text and "image/svg+xml" in text for text in html)
-    asking = [i for i, cell in enumerate(code) if ".predict(" in "".join(cell["source"])]
+    asking = [i for i, cell in enumerate(code) if ".question(" in "".join(cell["source"])]
     assert asking == [len(code) - 1]
     assert [cell["id"] for cell in code if "assert " in "".join(cell["source"])] == []
