@@ -47,3 +47,8 @@ def test_a_race_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_barrier_that_another_ones_stores_wait_for_stays_one() -> None:
     """Shared memory of a reduction is filled from a tile that is copied in vectors: the copy was there twice."""
     run_case(101, Tried())
+
+
+def test_stores_in_vectors_wait_for_the_copy_of_a_scatters_result() -> None:
+    """A scatter of one step per row: its stores, joined to a vector, lost the copy that comes before them."""
+    run_case(1_590_963, Tried())

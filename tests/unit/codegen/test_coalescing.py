@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -10,11 +10,15 @@ import pytest
 from tinyexplore import Tensor, explore
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.codegen.transforms.coalescing import coalesce_accesses
+from tinyexplore.codegen.transforms.vector_accesses import access_in_vectors
 from tinyexplore.device import Device
 from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.runtime.gpu import gpu_target
+from tinyexplore.target import GPUS
 from tinyexplore.uop import Ops, UOp
 
 LOWERING = Lowering(Device["PYTHON"].target)
+ON_A_GPU = Lowering(gpu_target("PYTHON", GPUS["gfx90a"], "gfx90a", "gfx90a"))
 COUNT = 8
 
 
@@ -60,3 +64,25 @@ def test_what_is_upsampled_is_right(scale: int) -> None:
     values = np.arange(2 * 3 * 16 * 24, dtype=np.float32).reshape(2, 3, 16, 24)
     found = Tensor(values).interpolate((16 * scale, 24 * scale), mode="nearest").contiguous().numpy()
     assert np.array_equal(found, values.repeat(scale, 2).repeat(scale, 3))
+
+
+@pytest.mark.parametrize(("joins", "lowering"), [(coalesce_accesses, LOWERING), (access_in_vectors, ON_A_GPU)])
+def test_joined_stores_wait_for_what_each_of_them_waited_for(
+    joins: Callable[[UOp, Lowering], UOp], lowering: Lowering
+) -> None:
+    """Stores that wait for a BARRIER are one that waits for it; those that wait for different ones stay apart."""
+    out = UOp(Ops.DEFINE_GLOBAL, PtrDType(dtypes.float32, 64), (), 0)
+    zero = UOp.const(dtypes.float32, 0.0)
+    copies = [
+        UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (out.index(UOp.const(dtypes.index, place)), zero)),))
+        for place in (40, 50)
+    ]
+    plain = stored([(0, place) for place in range(COUNT)]).src
+
+    def joined(*waits: UOp) -> list[tuple[UOp, ...]]:
+        sink = UOp.sink(*(store.replace(src=(*store.src, wait)) for store, wait in zip(plain, waits)))
+        return [store.src[2:] for store in joins(sink, lowering).src]
+
+    together = joined(*copies[:1] * COUNT)
+    assert len(together) < COUNT and set(together) == {(copies[0],)}
+    assert joined(*copies * (COUNT // 2)) == [(copy,) for copy in copies * (COUNT // 2)]

@@ -128,13 +128,13 @@ def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
 
 def store_neighbours_together(sink: UOp) -> UOp:
     """Lanes that go to neighbours in memory are stored as vectors: interleaved, or repeated, in registers."""
-    scattered: dict[Place, dict[int, UOp]] = {}
+    scattered: dict[tuple[Place, tuple[UOp, ...]], dict[int, UOp]] = {}
     known: dict[UOp, Sum] = {}
     for store in sink.src:
         if store.op is Ops.STORE and store.src[1].op is Ops.GEP and len(store.src[0].src) == 2:
             pointer, idx = store.src[0].src
             terms, offset = sum_of_index(idx, known)
-            scattered.setdefault((pointer, terms), {})[offset] = store
+            scattered.setdefault(((pointer, terms), store.src[2:]), {})[offset] = store
     joined: dict[UOp, UOp | None] = {}
     for stores in scattered.values():
         for run in runs_of(stores):
@@ -165,11 +165,11 @@ def neighbours_from(places: list[int]) -> int:
 
 
 def stored_together(run: list[UOp]) -> UOp:
-    """One store of all that these stores have, the first of them first."""
+    """One store of all that these stores have, the first of them first. It waits for what each of them waits for."""
     dtype = run[0].src[1].dtype
     assert isinstance(dtype, DType)
     value = UOp(Ops.VECTORIZE, dtype.vec(len(run)), tuple(store.src[1] for store in run))
-    return UOp(Ops.STORE, dtypes.void, (run[0].src[0], value))
+    return UOp(Ops.STORE, dtypes.void, (run[0].src[0], value, *run[0].src[2:]))
 
 
 __all__ = ["Place", "Sum", "coalesce_accesses", "neighbours_from", "place_of", "sum_of_index", "vector_at"]

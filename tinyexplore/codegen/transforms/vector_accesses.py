@@ -56,7 +56,7 @@ def stored_in_vectors(node: UOp, most: int) -> UOp:
     for stores in vectors_of([store for store in node.src if store.op is Ops.STORE], most):
         vector = put_together([store.src[1] for store in stores])
         joined.update(dict.fromkeys(stores))
-        joined[stores[0]] = together = stores[0].replace(src=(stores[0].src[0], vector))
+        joined[stores[0]] = together = stores[0].replace(src=(stores[0].src[0], vector, *stores[0].src[2:]))
         record_derived([(store, together) for store in stores], "stored with its neighbours")
     sources = [joined.get(src, src) for src in node.src]
     return node.replace(src=tuple(src for src in sources if src is not None)) if joined else node
