@@ -292,10 +292,10 @@ def masked(random: Random, device: str) -> Tensor:
     rows, columns = random.choice((1, 5, 16, 23, 40)), random.choice((1, 8, 17, 33, 64))
     scores = filled(random, (rows, columns), device)
     seen = Tensor.ones(rows, columns, device=device).tril(random.choice((-1, 0, 0, 3))).cast("bool")
-    weights = seen.trace.where(scores, -1e9 if random.random() < 0.3 else -math.inf).softmax(-1)
+    weights = seen.where(scores, -1e9 if random.random() < 0.3 else -math.inf).softmax(-1)
     values = filled(random, (columns, random.choice((1, 7, 16))), device)
     return random.choice(
-        (weights, weights @ values, seen.trace.where(scores, 0).sum(1), seen.trace.where(scores, -math.inf).max(1))
+        (weights, weights @ values, seen.where(scores, 0).sum(1), seen.where(scores, -math.inf).max(1))
     )
 
 

@@ -103,19 +103,19 @@ class Captured:
 
 def test_an_interrupted_capture_keeps_a_trace_that_can_be_saved() -> None:
     captured, interrupter = Captured(), Interrupter()
-    captured.capture.call()
-    count = min(interrupter.count(captured.capture.call) for _ in range(2))
+    captured.call()
+    count = min(interrupter.count(captured.call) for _ in range(2))
     near_the_ends = [*range(1, 40, 6), *range(count - 900, count, 45)]
     interrupted = 0
     for place in [*near_the_ends, *Random(5).sample(range(1, count), 30)]:
-        interrupted += interrupter.run(captured.capture.call, place)
+        interrupted += interrupter.run(captured.call, place)
         assert (left_behind(), interrupter.lost) == ([], []), place
         if captured.session is not None:  # else it was interrupted before there was a session
             trace = captured.session.trace
             assert trace_from_bytes(trace_to_bytes(trace)) == trace, place
             assert not trace.messages or "Interrupted" in trace.messages[0].text, place
     assert interrupted > 45
-    captured.capture.call()
+    captured.call()
     assert captured.session is not None
     assert captured.session.result.numpy().tolist() == product().numpy().tolist()
     assert len(captured.session.trace.kernels) == 1

@@ -14,7 +14,7 @@ def to_indexed(tracker: ShapeTracker, idxs: Sequence[UOp]) -> tuple[UOp, UOp | N
     top, *below = reversed(tracker.views)
     place, conditions = _place(top, idxs)
     for view in below:
-        place, more = _place(view, _coordinates(place, view.panels.shape))
+        place, more = _place(view, _coordinates(place, view.shape))
         conditions += more
     valid = None
     for condition in dict.fromkeys(conditions):
@@ -38,7 +38,7 @@ def _place(view: View, idxs: Sequence[UOp]) -> tuple[UOp, list[UOp]]:
     place = index_const(view.offset)
     conditions: list[UOp] = []
     for size, stride, (start, stop), idx in zip(
-        view.panels.shape, view.strides, view.mask or [(0, size) for size in view.panels.shape], idxs
+        view.shape, view.strides, view.mask or [(0, size) for size in view.shape], idxs
     ):
         if start >= stop:
             return index_const(0), [UOp.const(dtypes.bool, False)]
