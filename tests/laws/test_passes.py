@@ -163,7 +163,7 @@ def rules_fired(program: str) -> Counter[str]:
     for item in items_of(program):
         start = Kernel.of(item.ast, FOUR_LANES)
         expected = outcome(start.ast, item, lanes=False)
-        chosen = reduce(Kernel.apply, OPTS.get(program, ()), start)
+        chosen = reduce(apply_opt, OPTS.get(program, ()), start)
         kernels = [start, hand_coded(start), chosen, *(with_random_opts(start, random) for _ in range(8))]
         with recording(recorder):
             for kernel in {kernel.ast: kernel for kernel in kernels}.values():
