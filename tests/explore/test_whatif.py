@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import fields
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from IPython.lib.pretty import pretty
 
 from tinyexplore import Tensor, Trace, explore
+from tinyexplore.compile import workers
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.traffic import touched_bytes
@@ -303,25 +304,99 @@ def test_a_search_that_is_cancelled_keeps_what_it_tried(monkeypatch):
     assert session.kernels[0].branches[-2].kernels[0].opts == ("VECTOR(1, 4)",)
 
 
-def test_while_a_command_is_carried_out_another_thread_is_told_so(monkeypatch):
+def test_while_a_search_goes_on_another_thread_is_told_so(monkeypatch):
+    monkeypatch.setattr("tinyexplore.explore.whatif.commands.search.searched", fake_search([([VECTOR], 1e-6, "")]))
     session = product()
     session.kernels[0].set_opts()
     complaints = []
 
-    def ask(_):
+    def ask():
         try:
             session.kernels[0].undo()
         except WhatIfError as error:
             complaints.append(str(error))
 
     def on_change(branch):
-        thread = Thread(target=ask, args=(branch,))
+        thread = Thread(target=ask)
         thread.start()
         thread.join()
+        session.whatif.on_change = None
 
     session.whatif.on_change = on_change
-    session.kernels[0].apply("VECTOR(1, 4)")
+    session.kernels[0].search(1)
     assert complaints == ["another command is being carried out; view.whatif.cancel() ends a search"]
+
+
+def test_two_commands_at_once_are_carried_out_one_after_another():
+    session = product()
+    root = session.kernels[0].set_opts()
+    opts = ["UPCAST(0, 2)", "UPCAST(0, 4)", "UPCAST(1, 2)"]
+    made = []
+    threads = [Thread(target=lambda opt=opt: made.append(session.whatif.do(ApplyOpt(0, opt), root))) for opt in opts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(branch.kernels[0].opts for branch in made) == sorted((opt,) for opt in opts)
+    assert [branch.id for branch in session.whatif.branches] == list(range(len(opts) + 1))
+    assert all(branch.parent == root.id for branch in made)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_an_interrupt_ends_a_command_and_leaves_the_branches_as_they_were(monkeypatch, error):
+    session = product()
+    session.kernels[0].set_opts()
+    before, at = session.whatif.branches, session.whatif.all_places()
+
+    def interrupted(*_):
+        raise error
+
+    with monkeypatch.context() as context, pytest.raises(error):
+        context.setattr("tinyexplore.explore.whatif.bench.variant_of", interrupted)
+        session.kernels[0].apply("VECTOR(1, 4)")
+    assert session.whatif.branches == before and session.whatif.all_places() == at
+    assert session.kernels[0].apply("VECTOR(1, 4)").status == "done"
+
+
+def test_a_branch_that_an_interrupt_kept_from_being_told_is_told_with_the_next(monkeypatch):
+    session = product()
+    told = []
+    session.whatif.on_change = told.append
+    with monkeypatch.context() as context, pytest.raises(KeyboardInterrupt):
+        context.setattr(session.whatif, "_stand_at", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        session.kernels[0].set_opts()
+    assert told == []
+    session.kernels[0].apply("VECTOR(1, 4)")
+    assert [branch.id for branch in told] == list(range(len(session.whatif.branches)))
+
+
+def test_a_command_that_is_cancelled_while_its_kernel_is_timed_leaves_no_branch(monkeypatch):
+    session = product()
+    session.kernels[0].set_opts()
+    before = session.whatif.branches
+    began = Event()
+    asked = workers.answer
+
+    def slow(request, name, timeout_s):
+        began.set()
+        return asked(request, name, timeout_s)
+
+    monkeypatch.setattr("tinyexplore.explore.whatif.measure.answer", slow)
+    complaints = []
+
+    def work():
+        try:
+            session.whatif.do(ApplyOpt(0, "VECTOR(1, 4)"))
+        except WhatIfError as error:
+            complaints.append(str(error))
+
+    thread = Thread(target=work)
+    thread.start()
+    assert began.wait(60)
+    session.whatif.cancel()
+    thread.join(60)
+    assert complaints == ["cancelled: it made no branch"] and session.whatif.branches == before
+    assert session.kernels[0].apply("VECTOR(1, 4)").status == "done"
 
 
 # *** the nest ***

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 
 from tests.support.panels import open_panel
 from tests.support.patience import milliseconds
+from tests.support.widget_model import MODEL, traits_of
 from tests.widgets.sample_traces import gzipped, page, sample_trace
-from tests.widgets.test_tuner import MODEL, traits_of
 from tinyexplore.explore.exports.export import export_html
 from tinyexplore.explore.tracefile.model import Branch, CommandInfo
 from tinyexplore.widgets import ExplorerWidget
@@ -119,7 +118,7 @@ def test_a_policy_that_forbids_it_is_told(tab: Any, tmp_path: Path) -> None:
 def test_a_stored_notebook_has_the_code_of_every_panel(tab: Any) -> None:
     """No Python answers: there are the traits that the notebook stored, and nothing else."""
     widget = ExplorerWidget(gzipped(TRACE), mode="workbench")
-    traits = json.loads(json.dumps(traits_of(widget)))
+    traits = traits_of(widget)
     widget.close()
     errors: list[str] = []
     tab.on("pageerror", lambda error: errors.append(str(error)))

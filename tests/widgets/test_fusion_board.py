@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support.axe import findings
-from tests.widgets.test_tuner import BUNDLE, MODEL, traits_of
+from tests.support.widget_model import Served
+from tests.widgets.test_tuner import BUNDLE
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 
@@ -36,14 +36,7 @@ def live(browser: Any) -> Iterator[Callable[..., Any]]:
         widget.mode, widget.cursor, widget.height = "workbench", {"panel": "fusion"}, "820px"
         tab = browser.new_page(viewport={"width": width, "height": 860}, color_scheme=scheme)
         tab.on("pageerror", lambda error: errors.append(str(error)))
-
-        def hear(text: str) -> dict[str, Any]:
-            if text != "null":
-                widget._handle_custom_msg(json.loads(text), [])
-            return {key: value for key, value in traits_of(widget).items() if key in ("branches", "working")}
-
-        tab.expose_function("hear", hear)
-        tab.evaluate(MODEL, [BUNDLE.read_text(encoding="utf-8"), traits_of(widget)])
+        Served(tab, widget, BUNDLE.read_text(encoding="utf-8"))
         tab.wait_for_selector(".fusion .fusion-edge")
         tabs.append(tab)
         return tab

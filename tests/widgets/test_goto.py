@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,11 @@ import pytest
 
 from tests.support.pages import wait_until
 from tests.support.patience import milliseconds
+from tests.support.widget_model import MODEL, traits_of
 from tests.widgets.sample_traces import gzipped, page, sample_trace
 from tests.widgets.test_accessibility import findings
 from tests.widgets.test_browser import Open, state
 from tests.widgets.test_browser import open_page as open_page  # the fixture
-from tests.widgets.test_tuner import MODEL, traits_of
 from tinyexplore.widgets import ExplorerWidget
 from tinyexplore.widgets.front_end import bundle
 
@@ -161,7 +160,7 @@ def test_it_is_whole_legible_and_without_grave_findings(
 def test_a_notebook_has_it_too(browser: Any) -> None:
     """There are the traits that the notebook stored, and keys that reach a notebook are none of the view's."""
     widget = ExplorerWidget(gzipped(TRACE), mode="workbench")
-    traits = json.loads(json.dumps(traits_of(widget)))
+    traits = traits_of(widget)
     widget.close()
     tab = browser.new_page(viewport={"width": 800, "height": 900})
     errors: list[str] = []

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.widgets.test_tuner import BUNDLE, MODEL, traits_of, until
+from tests.support.widget_model import MODEL, traits_of
+from tests.widgets.test_tuner import BUNDLE, until
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 from tinyexplore.widgets.panels import PANELS
@@ -36,9 +37,9 @@ class Late:
         tab.wait_for_selector(".panel-tabs")
 
     def hear(self, text: str) -> dict[str, Any]:
-        if text != "null":
-            self.asked.append(json.loads(text).get("question", {}))
-        return self.told
+        if text != "null" and "question" in json.loads(text):
+            self.asked.append(json.loads(text)["question"])
+        return {"state": self.told}
 
     def tell(self, **traits: Any) -> None:
         self.told = traits

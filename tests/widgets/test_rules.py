@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,39 +10,12 @@ import pytest
 
 from tests.support.axe import findings
 from tests.support.pages import wait_until
-from tests.widgets.test_tuner import BUNDLE, traits_of
+from tests.support.widget_model import Served
+from tests.widgets.test_tuner import BUNDLE
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer, playground
 from tinyexplore.explore.playground import UOp, check_firings, var
 from tinyexplore.uop import Rule
-
-# as in the tuner's test, and the replies to questions come back as messages
-MODEL = """async ([text, traits]) => {
-  const values = {}, handlers = {}, said = {};
-  const take = ({ state, replies }) => {
-    for (const [name, value] of Object.entries(state)) {
-      const bytes = value !== null && typeof value === 'object' && 'base64' in value;
-      if (said[name] === JSON.stringify(value)) continue;
-      said[name] = JSON.stringify(value);
-      values[name] = bytes ? new DataView(Uint8Array.from(atob(value.base64), (c) => c.charCodeAt(0)).buffer) : value;
-      for (const handler of handlers[`change:${name}`] ?? []) handler();
-    }
-    for (const reply of replies) for (const handler of [...(handlers['msg:custom'] ?? [])]) handler(reply);
-  };
-  take({ state: traits, replies: [] });
-  const model = {
-    get: (name) => values[name], set: (name, value) => { values[name] = value; }, save_changes: () => undefined,
-    on: (event, handler) => (handlers[event] ??= []).push(handler),
-    off: (event, handler) => { handlers[event] = handlers[event].filter((one) => one !== handler); },
-    send: async (message) => take(await hear(JSON.stringify(message))),
-  };
-  const url = URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));
-  const { default: entry } = await import(url);
-  entry.initialize({ model });
-  const el = document.createElement('div');
-  document.body.replaceChildren(el);
-  await entry.render({ model, el });
-}"""
 
 pytestmark = pytest.mark.browser
 
@@ -73,20 +45,9 @@ def live(browser: Any) -> Iterator[Callable[..., Any]]:
         widget = view.widget
         widget.mode, widget.height = "workbench", "860px"
         widget.cursor = {"panel": "rules", "kernel": 0, **cursor}
-        replies: list[Any] = []
-        widget.send = lambda content, buffers=None: replies.append(content)
         tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         tab.on("pageerror", lambda error: errors.append(str(error)))
-
-        def hear(text: str) -> dict[str, Any]:
-            widget._handle_custom_msg(json.loads(text), [])
-            told = [json.loads(json.dumps(reply)) for reply in replies]
-            replies.clear()
-            state = {key: value for key, value in traits_of(widget).items() if key in ("branches", "working")}
-            return {"state": state, "replies": told}
-
-        tab.expose_function("hear", hear)
-        tab.evaluate(MODEL, [BUNDLE.read_text(encoding="utf-8"), traits_of(widget)])
+        Served(tab, widget, BUNDLE.read_text(encoding="utf-8"))
         tab.wait_for_selector(".rules .rules-row")
         tabs.append(tab)
         return tab

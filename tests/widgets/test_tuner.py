@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import time
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from tests.support.axe import findings
 from tests.support.pages import wait_until
 from tests.support.panels import open_panel
 from tests.support.patience import milliseconds, seconds
+from tests.support.widget_model import Served
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.machine.roofs import with_ceilings
@@ -29,48 +28,12 @@ from tinyexplore.trace import Measured, Searching, active_recorder
 ROOT = Path(__file__).parents[2]
 BUNDLE = ROOT / "tinyexplore/static/explorer.js"
 
-# anywidget's model over the traits of the Python widget: what is sent is answered with all that changed
-MODEL = """async ([text, traits]) => {
-  const values = {}, handlers = {}, said = {};
-  const take = (state) => {
-    for (const [name, value] of Object.entries(state)) {
-      const bytes = value !== null && typeof value === 'object' && 'base64' in value;
-      if (said[name] === JSON.stringify(value)) continue;
-      said[name] = JSON.stringify(value);
-      values[name] = bytes ? new DataView(Uint8Array.from(atob(value.base64), (c) => c.charCodeAt(0)).buffer) : value;
-      for (const handler of handlers[`change:${name}`] ?? []) handler();
-    }
-  };
-  take(traits);
-  const model = {
-    get: (name) => values[name], set: (name, value) => { values[name] = value; }, save_changes: () => undefined,
-    on: (event, handler) => (handlers[event] ??= []).push(handler),
-    off: (event, handler) => { handlers[event] = handlers[event].filter((one) => one !== handler); },
-    send: async (message) => take(await hear(JSON.stringify(message))),
-  };
-  window.poll = async () => take(await hear('null'));
-  const url = URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));
-  const { default: entry } = await import(url);
-  entry.initialize({ model });
-  const el = document.createElement('div');
-  document.body.replaceChildren(el);
-  await entry.render({ model, el });
-}"""
-
 pytestmark = pytest.mark.browser
 
 
 def product() -> Explorer:
     a, b = Tensor.rand(64, 64).realize(), Tensor.rand(64, 64).realize()
     return explore(lambda: a @ b, title="product", repeat=2)
-
-
-def traits_of(widget: Any) -> dict[str, Any]:
-    state = {key: value for key, value in widget.get_state().items() if key not in ("_esm", "layout")}
-    return {
-        key: {"base64": b64encode(value).decode()} if isinstance(value, (bytes, memoryview)) else value
-        for key, value in state.items()
-    }
 
 
 @pytest.fixture
@@ -83,14 +46,7 @@ def live(browser: Any) -> Iterator[Callable[..., Any]]:
         widget.mode, widget.cursor, widget.height = "workbench", {"panel": "tuner", "kernel": 0}, "820px"
         tab = browser.new_page(viewport={"width": width, "height": 860}, color_scheme=scheme)
         tab.on("pageerror", lambda error: errors.append(str(error)))
-
-        def hear(text: str) -> dict[str, Any]:
-            if text != "null":
-                widget._handle_custom_msg(json.loads(text), [])
-            return {key: value for key, value in traits_of(widget).items() if key in ("branches", "working")}
-
-        tab.expose_function("hear", hear)
-        tab.evaluate(MODEL, [BUNDLE.read_text(encoding="utf-8"), traits_of(widget)])
+        Served(tab, widget, BUNDLE.read_text(encoding="utf-8"))
         tab.wait_for_selector(".tuner .tuner-bar")
         tabs.append(tab)
         return tab

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -20,7 +20,8 @@ LARGE_BYTES = 1_000_000
 UNPACKED_BYTES = 64 << 20  # of any payload
 UNPACKED_RATIO = 64  # of a large payload: traces have 8 to 20
 GZIP_MAGIC = b"\x1f\x8b"
-Answering = Callable[[Mapping[str, Any]], dict[str, Any]]
+Reply = Callable[[dict[str, Any]], None]
+Answering = Callable[[Mapping[str, Any], Reply], None]
 
 
 class ExplorerWidget(PicturedWidget):
@@ -31,10 +32,11 @@ class ExplorerWidget(PicturedWidget):
     "place", "tabs"). Both follow the reader and may be set from Python. `height`: of the view, in CSS;
     in a narrow cell it is higher where that is too low for the graph. `mode`: "story"
     (stage by stage) or "workbench" (all views); "" is as the reader last chose. `link`: set to "#stage=4&step=2" it
-    goes there once. `tour`: notes on places, as data. `branches`: what was tried since the capture, as gzipped JSON;
-    `working`: what is being done for the view, and how far it is; `is_live`: whether its commands (messages) are
-    answered. `answers`: whether somebody answers its questions (`answer_with`). `chunks`: the code of panels that are
-    loaded when they are first opened. `session` names what the widgets of this trace (`widgets.parts`) share in a page.
+    goes there once. `tour`: notes on places, as data. `branches`: what was tried since, a row for each branch
+    (`add_branches`); `places`: the branches at which the reader is. `working`: what is being done for the view, and how
+    far it is; `is_live`: whether its commands (messages) are answered. `answers`: whether somebody answers its
+    questions (`answer_with`). `chunks`: the code of panels that are loaded when they are first opened. `session` names
+    what the widgets of this trace (`widgets.parts`) share in a page.
     """
 
     _esm = traitlets.Unicode(bundle("explorer.js")).tag(sync=True)
@@ -48,7 +50,8 @@ class ExplorerWidget(PicturedWidget):
     link = traitlets.Unicode("").tag(sync=True)
     tour = traitlets.List(traitlets.Dict()).tag(sync=True)
     answers = traitlets.Bool(False).tag(sync=True)
-    branches = traitlets.Bytes(b"").tag(sync=True)
+    branches = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    places = traitlets.Dict().tag(sync=True)
     working = traitlets.Dict().tag(sync=True)
     is_live = traitlets.Bool(False).tag(sync=True)
 
@@ -59,14 +62,33 @@ class ExplorerWidget(PicturedWidget):
         self._answer: Answering | None = None
 
     def answer_with(self, answer: Answering) -> None:
-        """From now on `answer` is asked what the trace alone does not say; question and answer are plain data."""
+        """From now on `answer` is asked what the trace alone does not say, and given a function that takes its answer;
+        question and answer are plain data."""
         if self._answer is None:
             self.on_msg(self._hear)
         self._answer, self.answers = answer, True
 
     def _hear(self, widget: Any, content: Any, buffers: Any) -> None:
-        if self._answer is not None and isinstance(content, dict) and "question" in content:
-            self.send({"id": content.get("id"), "answer": self._answer(content["question"])})
+        if not isinstance(content, dict):
+            return
+        if "question" in content and self._answer is not None:
+            self._answer(content["question"], lambda answer: self.send({"id": content.get("id"), "answer": answer}))
+        if type(since := content.get("since")) is int and since >= 0:
+            self._send_branches(since, self.places)
+
+    def add_branches(self, rows: Sequence[str], places: Mapping[str, int]) -> None:
+        """Keeps further rows and places, and sends these alone.
+
+        The traits grow in place, because a trait that is assigned is sent as a whole. A view counts the rows that it
+        has; where some are missing, it asks for them (`since`).
+        """
+        first = len(self.branches)
+        self.branches.extend(rows)
+        self.places.update(places)
+        self._send_branches(first, places)
+
+    def _send_branches(self, first: int, places: Mapping[str, int]) -> None:
+        self.send({"branches": {"first": first, "rows": self.branches[first:], "places": dict(places)}})
 
     @traitlets.default("chunks")
     def _all_chunks(self) -> bytes:
@@ -100,7 +122,7 @@ class ExplorerWidget(PicturedWidget):
         layout = self.layout
         super().close()
         layout.close()
-        self.payload, self.branches, self._static, self._answer = b"", b"", "", None
+        self.payload, self.branches, self._static, self._answer = b"", [], "", None
 
     @property
     def is_large(self) -> bool:

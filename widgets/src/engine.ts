@@ -2,14 +2,21 @@
 // The bundle of live pages (live.ts) makes one; the explorer only connects it.
 
 import type { Ask } from "./asking";
+import type { Branch } from "./model";
 import { fromBase64, readJson } from "./payload";
 import type { TraceIndex } from "./provenance";
-import { validRows } from "./valid";
-import { type Recorded, type Sent, type Working, whatIfOf } from "./whatif";
+import { validRow } from "./valid";
+import { type Places, type Sent, type Working, whatIfOf } from "./whatif";
+
+/** Branches as they travel: each is gzipped JSON, in base64. */
+export interface BranchNews {
+  rows: string[];
+  places: Places;
+}
 
 /** What Python tells without being asked. */
 export interface Told {
-  branches(data: string): void;
+  branches(news: BranchNews): void;
   working(told: Partial<Working> & { complaint?: string }): void;
 }
 
@@ -22,12 +29,23 @@ export interface Engine {
   badge: HTMLElement;
 }
 
-/** The branches that were made since the capture, checked. */
-export function takeBranches(index: TraceIndex, found: Recorded): void {
-  const { trace } = index;
-  validRows("OptLaw", "laws", found.laws, trace);
-  validRows("Branch", "branches", found.branches, { ...trace, laws: found.laws });
-  whatIfOf(index).take(found);
+const turns = new WeakMap<TraceIndex, Promise<void>>();
+
+/** Takes further branches, each checked, in the order in which they were told. */
+export function takeBranches(index: TraceIndex, news: BranchNews): Promise<void> {
+  const turn = (turns.get(index) ?? Promise.resolve())
+    .then(() => take(index, news))
+    .catch((error: unknown) => hearWorking(index, { complaint: String(error) }));
+  turns.set(index, turn);
+  return turn;
+}
+
+async function take(index: TraceIndex, { rows, places }: BranchNews): Promise<void> {
+  const found = await Promise.all(rows.map((row) => readJson(fromBase64(row))));
+  const whatIf = whatIfOf(index);
+  let known = whatIf.branches.length;
+  for (const row of found) known = Math.max(known, validRow("Branch", "branches", row, index.trace, known) + 1);
+  whatIf.take(found as Branch[], places);
 }
 
 /** What Python is at, or has done. */
@@ -41,7 +59,7 @@ export function hearWorking(index: TraceIndex, told: Partial<Working> & { compla
 /** The branches of `index` are made by `engine`. */
 export function connectEngine(index: TraceIndex, engine: Engine): void {
   engine.hear({
-    branches: (data) => void readJson(fromBase64(data)).then((found) => takeBranches(index, found as Recorded)),
+    branches: (news) => void takeBranches(index, news),
     working: (told) => hearWorking(index, told),
   });
   whatIfOf(index).inPage = true;

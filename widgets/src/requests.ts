@@ -119,7 +119,7 @@ export interface GoRequest {
   branch: number;
 }
 
-/** Ends the command that is being carried out, if it takes long. */
+/** Ends the command that is being carried out, and drops those that wait. */
 export interface CancelRequest {
   ask: "cancel";
 }
@@ -552,7 +552,7 @@ export interface PackedTrace {
   trace: string;
 }
 
-/** What a command led to. */
+/** What a command led to. The branch itself was sent before, as a row: views have all rows, and only once. */
 export interface CommandResult {
   branch: number | null;
   status: string;

@@ -3,7 +3,7 @@
 import { type Ask, type Channel, askOver } from "./asking";
 import { Chunks } from "./chunks";
 import { h } from "./dom";
-import { hearWorking, takeBranches } from "./engine";
+import { type BranchNews, hearWorking, takeBranches } from "./engine";
 import { type Handle, type Mode, mountOn, openStore } from "./explorer";
 import { completed, placeOf, readLink } from "./links";
 import { type Kind, mountPart } from "./parts";
@@ -11,15 +11,15 @@ import { readJson, readTrace } from "./payload";
 import { showQuestion } from "./predict";
 import { type Cursor, PinnedStore, type Store, type View } from "./store";
 import type { Stop } from "./views/tour";
-import { type Recorded, type Working, whatIfOf } from "./whatif";
+import { type Places, type Working, whatIfOf } from "./whatif";
 
 /** What is needed of anywidget's model. */
 export interface Model {
   get(name: string): unknown;
   set(name: string, value: unknown): void;
   save_changes(): void;
-  on(event: string, handler: () => void): void;
-  off(event: string, handler: () => void): void;
+  on(event: string, handler: (content?: unknown) => void): void;
+  off(event: string, handler: (content?: unknown) => void): void;
   send?(content: unknown): void;
 }
 
@@ -45,7 +45,6 @@ export class Session {
         "selected",
         () => void this.opened.then((store) => store.select(model.get("selected") as number[], true), quiet),
       ),
-      listen(model, "branches", () => void this.opened.then((store) => this.takeBranches(store), quiet)),
       listen(model, "is_live", () => void this.opened.then((store) => this.connect(store), quiet)),
       listen(model, "answers", () => void this.opened.then((store) => this.hearAnswers(store), quiet)),
       listen(model, "working", () => void this.opened.then((store) => this.hear(store), quiet)),
@@ -54,7 +53,9 @@ export class Session {
         "cursor",
         () => void this.opened.then((store) => store.go(model.get("cursor") as Partial<Cursor>, true), quiet),
       ),
+      hearMessages(model, (content) => this.hearBranches(content)),
     ];
+    this.askForBranches();
   }
 
   private get bytes(): Uint8Array {
@@ -69,7 +70,7 @@ export class Session {
     store.chunks = this.chunks;
     store.onSelect = (nodes) => save(model, { selected: nodes });
     store.onCursor = (cursor) => save(model, { cursor });
-    await this.takeBranches(store);
+    await takeBranches(store.index, { rows: this.rows, places: model.get("places") as Places });
     store.ask = this.asking();
     this.connect(store);
     return store;
@@ -81,11 +82,25 @@ export class Session {
     return this.texts;
   }
 
-  /** The branches that were made since the capture. */
-  private async takeBranches(store: Store): Promise<void> {
-    const data = bytesOf(this.model.get("branches") as Payload | null);
-    if (data.byteLength === 0) return;
-    takeBranches(store.index, (await readJson(data)) as Recorded);
+  /** The model's own rows of branches. They grow in place: what is set is sent back to Python. */
+  private get rows(): string[] {
+    return this.model.get("branches") as string[];
+  }
+
+  /** Asks for what was sent before anybody here listened, or did not arrive. */
+  private askForBranches(): void {
+    if (this.model.get("is_live") === true) this.model.send?.({ since: this.rows.length });
+  }
+
+  private hearBranches(content: unknown): void {
+    const news = (content as { branches?: BranchNews & { first: number } } | null)?.branches;
+    if (news === undefined) return;
+    const { rows } = this;
+    if (news.first > rows.length) return this.askForBranches();
+    const further = news.rows.slice(rows.length - news.first);
+    rows.push(...further);
+    Object.assign(this.model.get("places") as object, news.places);
+    void this.opened.then((store) => takeBranches(store.index, { rows: further, places: news.places }), quiet);
   }
 
   /** The channel for questions; null while Python does not answer any. */
@@ -261,6 +276,11 @@ function bytesOf(value: Payload | null | undefined): Uint8Array {
   return value instanceof ArrayBuffer
     ? new Uint8Array(value)
     : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+}
+
+function hearMessages(model: Model, handler: (content: unknown) => void): () => void {
+  model.on("msg:custom", handler);
+  return () => model.off("msg:custom", handler);
 }
 
 function listen(model: Model, trait: string, handler: () => void): () => void {

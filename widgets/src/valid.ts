@@ -42,11 +42,13 @@ export function validTrace(data: unknown): Trace {
   return data as Trace;
 }
 
-/** Rows of one table of `trace`, which came by themselves. */
-export function validRows(row: string, table: string, data: unknown, trace: Trace): void {
-  const sizes = sizesOf(trace);
-  if (Array.isArray(data)) sizes[table] = data.length;
-  checked(checkOf({ many: { row } }), data, table, { sizes, row: 0 });
+/** The number of a row that came by itself. It is in a table of `trace` that has `count` rows, or is the next one. */
+export function validRow(kind: string, table: string, data: unknown, trace: Trace, count: number): number {
+  const id = Number((data as { id?: unknown } | null)?.id);
+  const row = Number.isInteger(id) && id >= 0 && id < count ? id : count;
+  const sizes = { ...sizesOf(trace), [table]: Math.max(count, row + 1) };
+  checked(checkOf({ row: kind }), data, `${table}[${row}]`, { sizes, row });
+  return row;
 }
 
 function sizesOf(trace: unknown): Record<string, number> {

@@ -20,17 +20,12 @@ export interface Working {
   cancel: boolean;
 }
 
-/** What Python says: all branches, the laws of opts, and where the reader of each kernel (and schedule) is, as [kernel, branch]. */
-export interface Recorded {
-  branches: Branch[];
-  laws: OptLaw[];
-  at: [number, number][];
-  at_schedules?: [number, number][];
-}
+/** Branches where readers are: their numbers, by "kernel 0", "schedule 4". */
+export type Places = Readonly<Record<string, number>>;
 
 export class WhatIf {
   branches: readonly Branch[];
-  laws: readonly OptLaw[];
+  readonly laws: readonly OptLaw[];
   /** Null in a page, and where no kernel is: then only what was recorded can be walked. */
   send: ((request: Sent) => void) | null = null;
   /** Whether what answers is in the page: it counts UOps, and has no times of the machine that was captured. */
@@ -175,7 +170,7 @@ export class WhatIf {
         : typeof command.schedule === "number"
           ? this.atSchedule(command.schedule)
           : null;
-    this.working = { text, done: 0, of: 0, cancel: false };
+    this.working = { text, done: 0, of: 0, cancel: true };
     this.complaint = "";
     this.send({ ask: "command", command, branch: from === undefined ? (at?.id ?? null) : from });
     this.tell();
@@ -184,7 +179,7 @@ export class WhatIf {
   /** Has a kernel compiled and timed as captured, without opts, and by the heuristics. */
   begin(kernel: number, text: string): void {
     if (this.send === null) return;
-    this.working = { text, done: 0, of: 0, cancel: false };
+    this.working = { text, done: 0, of: 0, cancel: true };
     this.send({ ask: "begin", kernel });
     this.tell();
   }
@@ -200,11 +195,15 @@ export class WhatIf {
     this.tell();
   }
 
-  take({ branches, laws, at, at_schedules: schedules = [] }: Recorded): void {
+  /** Appends branches; one of a known number says more of that branch. Then readers are at `places`. */
+  take(rows: readonly Branch[], places: Places): void {
+    const branches = [...this.branches];
+    for (const branch of rows) branches[branch.id] = branch;
     this.branches = branches;
-    this.laws = laws;
-    for (const [kernel, branch] of at) this.places.set(kernel, branch);
-    for (const [schedule, branch] of schedules) this.schedulePlaces.set(schedule, branch);
+    for (const [name, branch] of Object.entries(places)) {
+      const [kind, number] = name.split(" ");
+      (kind === "kernel" ? this.places : this.schedulePlaces).set(Number(number), branch);
+    }
     this.tell();
   }
 

@@ -67,6 +67,8 @@ class Request:
 
     name: ClassVar[str]
     response: ClassVar[str]
+    background: ClassVar[bool] = False
+    """Whether it takes so long that a notebook responds from a background thread."""
 
     def respond(self, source: Source) -> Any:
         """The response: a dataclass, or a dict of plain data. ValueError and RuntimeError say why there is none."""
@@ -187,6 +189,12 @@ def _compared(analyses: KernelAnalyses, request: Caches) -> CachesData:
         return caches_data(analyses, request.kernel, request.before, request.after)
     except TooLong:
         return caches_data(analyses, request.kernel, request.after, request.after)
+
+
+def is_for_background(data: Any) -> bool:
+    """Whether a notebook responds to this request from a background thread."""
+    kind = REQUESTS.get(str(data.get("ask"))) if isinstance(data, Mapping) else None
+    return kind is not None and kind.background
 
 
 def respond(source: Source, data: Any) -> Data:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import platform
-from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,9 @@ from tinyexplore.explore.live.timing import MOST_WORK, interpreted
 from tinyexplore.explore.notebook.requests import RequestError, Source, respond
 from tinyexplore.explore.notebook.session import Explorer
 from tinyexplore.explore.tracefile.codec import rows_from_data, trace_from_bytes, trace_to_bytes
-from tinyexplore.explore.tracefile.model import Branch, OptLaw, Trace
+from tinyexplore.explore.tracefile.model import Branch, Trace
 from tinyexplore.explore.whatif.branches import WhatIf
-from tinyexplore.explore.whatif.channel import Channel
+from tinyexplore.explore.whatif.channel import Channel, unpacked_row
 from tinyexplore.util import config
 
 Post = Callable[[str, str], None]  # what it is, and JSON
@@ -38,14 +37,11 @@ class Page:
 
     def __init__(self, post: Post) -> None:
         self._post = post
+        self.places: dict[str, int] = {}
 
-    @property
-    def branches(self) -> bytes:
-        raise AttributeError("branches are told, not kept")
-
-    @branches.setter
-    def branches(self, data: bytes) -> None:
-        self._post("branches", json.dumps(b64encode(data).decode()))
+    def add_branches(self, rows: Sequence[str], places: Mapping[str, int]) -> None:
+        """Tells further rows and places, and keeps none."""
+        self._post("branches", json.dumps({"rows": list(rows), "places": dict(places)}))
 
     @property
     def working(self) -> dict[str, Any]:
@@ -67,7 +63,7 @@ class Serving:
         self._source = Source(_no_trace, may_run_code=True, opened=self._open_program)
 
     def open(self, trace: bytes, carried: str, recorded: str = "") -> str:
-        """Takes the page's trace, with what it carries beside and the branches (JSON) that were made since."""
+        """Takes the page's trace, with what it carries beside and the rows (JSON) of the branches made since."""
         known = trace_from_bytes(trace)
         if recorded:
             known = with_branches(known, json.loads(recorded))
@@ -90,8 +86,7 @@ class Serving:
     def serve(self, explorer: Explorer) -> str:
         """Answers for `explorer` from now on; what a page must know of that, as JSON."""
         self.explorer = explorer
-        trace = explorer.trace
-        channel = Channel(explorer.whatif, Page(self._post), trace.laws)
+        channel = Channel(explorer.whatif, Page(self._post))
         self._source = Source(
             lambda: explorer.trace, lambda: explorer.capture.analyses, True, channel, self._open_program
         )
@@ -125,11 +120,11 @@ def revived(trace: Trace, carried: Carried) -> Explorer:
     return explorer
 
 
-def with_branches(trace: Trace, recorded: Mapping[str, Any]) -> Trace:
-    """`trace` with branches, and their laws, that were told a page (`Channel.send`)."""
-    branches = rows_from_data(Branch, recorded["branches"])
-    laws = rows_from_data(OptLaw, recorded["laws"])
-    return replace(trace, branches=branches, laws=laws)
+def with_branches(trace: Trace, rows: Sequence[str]) -> Trace:
+    """`trace` with the branches in rows that were told a page (`Channel.send`); a later row of one number counts."""
+    told = {branch.id: branch for branch in trace.branches}
+    told.update({branch.id: branch for branch in rows_from_data(Branch, [unpacked_row(row) for row in rows])})
+    return replace(trace, branches=tuple(told[number] for number in sorted(told)))
 
 
 __all__ = ["Page", "Post", "Serving", "revived", "with_branches"]

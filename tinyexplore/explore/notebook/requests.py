@@ -16,12 +16,15 @@ from tinyexplore.explore.analysis.requests import (
     Source,
     canonical,
     from_data,
+    is_for_background,
     request,
     respond,
 )
 from tinyexplore.explore.exports import panels as _panels  # noqa: F401  it registers the requests of panels
 from tinyexplore.explore.tracefile.model import Trace
-from tinyexplore.explore.whatif.requests import Commands  # it registers further requests
+from tinyexplore.explore.whatif.branches import CANCELLED
+from tinyexplore.explore.whatif.channel import Channel
+from tinyexplore.explore.whatif.requests import Commands as _commands  # noqa: F401  it registers further requests
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
@@ -50,13 +53,25 @@ class Answers:
         capture: Capture,
         may_run_code: bool = False,
         *,
-        commands: Commands | None = None,
+        commands: Channel | None = None,
         opened: Callable[[Any], None] | None = None,
     ) -> None:
         self._source = Source(trace, partial(_analyses, ref(capture)), may_run_code, commands, opened)
 
     def __call__(self, data: Any) -> Data:
         return respond(self._source, data)
+
+    def reply_to(self, data: Any, reply: Callable[[Data], None]) -> None:
+        """Gives `reply` the response: at once, or from the background where the request takes long."""
+
+        def work() -> None:
+            reply(respond(self._source, data))
+
+        commands = self._source.commands
+        if commands is not None and is_for_background(data):
+            commands.later(work, lambda: reply({"error": CANCELLED}))
+        else:
+            work()
 
 
 __all__ = [

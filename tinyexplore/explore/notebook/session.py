@@ -175,8 +175,8 @@ class Explorer:
             tour = [stop.as_data() for stop in self._tour]
             widget = ExplorerWidget(capture.pack(), selected=self._selected, tour=tour)
             later = TraceOf(capture, widget)
-            channel = Channel(self.whatif, widget, self.trace.laws)
-            widget.answer_with(Answers(later, capture, commands=channel))
+            channel = Channel(self.whatif, widget)
+            widget.answer_with(Answers(later, capture, commands=channel).reply_to)
             self.whatif.ask_for_trace(later)
             shown.add(capture, widget)
             capture.widget = self._widget = widget  # last: an interrupt leaves no widget without answers

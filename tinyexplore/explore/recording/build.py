@@ -40,7 +40,7 @@ from tinyexplore.explore.tracefile.model import (
     Weighed,
 )
 from tinyexplore.explore.tracefile.wellformed import well_formed
-from tinyexplore.kernel import Kernel
+from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import (
     Allocated,
@@ -219,6 +219,9 @@ class Builder(Tables):
             info = draft.info(self.kernels, self.roots, self.buffer, self._lazybuffers_behind)
             kernels.append(replace(info, calls=self._calls_in(info)))
         self._name_buffers()
+        if kernels:
+            for op in OptOps:  # a what-if shows the laws of opts that nobody applied yet
+                self.laws_of(op)
         return Trace(
             version=TRACE_VERSION,
             title=title,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from threading import Event, RLock
+from threading import Event, RLock, get_ident
 from typing import TYPE_CHECKING
 
+from tinyexplore.compile import workers
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.recording.rows import KeptGraph
@@ -17,7 +19,6 @@ from tinyexplore.explore.tracefile.model import (
     Branch,
     FiringCheck,
     KernelVariant,
-    OptLaw,
     RuleFiring,
     Run,
     ScheduleVariant,
@@ -26,21 +27,22 @@ from tinyexplore.explore.tracefile.model import (
 )
 from tinyexplore.explore.tracefile.readable import Readable, Table
 from tinyexplore.explore.whatif.bench import Bench, Subject
-from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, SetOpts, from_info, info_of
+from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, Search, SetOpts, from_info, info_of
 from tinyexplore.explore.whatif.commands.rules import passes_of
-from tinyexplore.explore.whatif.editing.asking import Text, Tried, warm_up
+from tinyexplore.explore.whatif.editing.asking import Text, Tried, dismiss, warm_up
 from tinyexplore.explore.whatif.editing.stages import stage_text
-from tinyexplore.explore.whatif.measure import Measure
-from tinyexplore.explore.whatif.place import Command, Outcome, Place, Refused, schedule_of
+from tinyexplore.explore.whatif.measure import LIMIT_S, Measure
+from tinyexplore.explore.whatif.place import Cancelled, Command, Outcome, Place, Refused, schedule_of
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
-from tinyexplore.kernel import Kernel, OptOps
-from tinyexplore.kernel.opts import KINDS
+from tinyexplore.kernel import Kernel
 from tinyexplore.util import Config
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparing.comparison import Comparison
 
 NOT_HERE = "this trace came from a file: it says what was, and has no program to change; capture it again"
+BUSY = "another command is being carried out; view.whatif.cancel() ends a search"
+CANCELLED = "cancelled: it made no branch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,14 @@ class WhatIf(Readable):
 
     kernels: the captured kernels by their numbers, none where a trace came from a file; kept: what else is kept of
     them. graphs: those that were scheduled, by their stages. Each kernel and each schedule has a branch at which its
-    reader is; commands go on from there, unless they are told another one. One is carried out at a time.
+    reader is; commands go on from there, unless they are told another one. One is carried out at a time; another
+    thread waits for its end, but not for that of a search.
+
+    Attributes:
+        on_change: called with each new branch, in the order of their numbers, and with an earlier one of which there is
+            more to say: a label, or the listings of a candidate of a search.
+        on_move: called after `go`.
+        on_progress: called while a command is carried out.
     """
 
     def __init__(
@@ -86,7 +95,9 @@ class WhatIf(Readable):
         graphs: Mapping[int, KeptGraph] | None = None,
     ) -> None:
         self._branches: list[Branch] = list(trace.branches)
+        self._told = len(self._branches)  # so many were given to `on_change`, or are of the trace
         self.on_change: Callable[[Branch], None] | None = None
+        self.on_move: Callable[[], None] | None = None
         self.on_progress: Callable[[Progress], None] | None = None
         self._cancelled = Event()
         self._count = len(trace.kernels)
@@ -95,6 +106,8 @@ class WhatIf(Readable):
         self._at_schedule = {branch.schedule.stage: branch.id for branch in told if branch.schedule is not None}
         self._at: dict[int, int] = {branch.kernel: branch.id for branch in self._branches if branch.kernel is not None}
         self._turn = RLock()
+        self._running: Command | None = None
+        self._searching: int | None = None  # the thread that does
         self._bench: Bench | None = None
         self._extended: tuple[Trace, Trace] | None = None
         if kernels and settings is not None:
@@ -198,7 +211,7 @@ class WhatIf(Readable):
             known = self._extended[1]
             if known.branches == tuple(self._branches):
                 return known
-        extended = replace(trace, branches=tuple(self._branches), laws=with_all_laws(trace.laws))
+        extended = replace(trace, branches=tuple(self._branches))
         self._extended = (trace, extended)
         return extended
 
@@ -208,12 +221,19 @@ class WhatIf(Readable):
         """The branch that `command` leads to from `parent` on (by default from where the reader is), which is where the
         reader is then; an earlier one where that is the same.
 
-        A branch that failed says why, and leaves the reader where he was. WhatIfError for what cannot be asked.
+        A branch that failed says why, and leaves the reader where he was. WhatIfError for what cannot be asked, and
+        after `cancel`: a command that was cancelled leaves no branch but what a search had tried. So does an interrupt.
         """
-        if not self._turn.acquire(blocking=False):
-            raise WhatIfError("another command is being carried out; view.whatif.cancel() ends a search")
-        try:
+        with self._my_turn():
             return self._do(command, parent)
+
+    @contextmanager
+    def _my_turn(self) -> Iterator[None]:
+        is_searching = self._searching not in (None, get_ident())
+        if is_searching or not self._turn.acquire(timeout=2 * LIMIT_S):
+            raise WhatIfError(BUSY)
+        try:
+            yield
         finally:
             self._turn.release()
 
@@ -222,16 +242,29 @@ class WhatIf(Readable):
         bench = self.bench(number)
         origin = self._origin(command, parent)
         self._cancelled.clear()
+        self._running = command
+        self._searching = get_ident() if isinstance(command, Search) else None
         try:
             outcome = command.carry_out(self._place(bench, origin))
+            self._check_cancelled(command)
+        except Cancelled:
+            raise WhatIfError(CANCELLED) from None
         except Refused as error:
+            self._check_cancelled(command)  # then it was refused because its worker was ended
             return self._add(command, origin, error.outcome, "failed")
+        finally:
+            self._running = self._searching = None
         if outcome.same is not None:
             return self._know(outcome.same, command.label, outcome)
         light = None if outcome.edited is not None else self._light(number, outcome)
         if light is not None:
             return self._know(self._put(replace(light, kernels=outcome.kernels)), command.label, outcome)
         return self._add(command, origin, outcome, "done")
+
+    def _check_cancelled(self, command: Command) -> None:
+        """WhatIfError after `cancel`. A search keeps what it tried, and says in its branch that it was cancelled."""
+        if self._cancelled.is_set() and not isinstance(command, Search):
+            raise WhatIfError(CANCELLED)
 
     def _place(self, bench: Bench, origin: Branch | None) -> Place:
         def candidate(kernel: int, opts: tuple[str, ...], time_us: float | None, note: str) -> None:
@@ -246,32 +279,39 @@ class WhatIf(Readable):
         return Place(bench, self._rescheduling, trace, self._branches, origin, candidate, progress, is_cancelled, shown)
 
     def cancel(self) -> None:
-        """Ends the command that is being carried out, if it takes long."""
+        """Ends the command that is being carried out. A search ends at its next candidate; a worker that compiles or
+        times for any other command is ended at once."""
         self._cancelled.set()
+        if self._running is not None and not isinstance(self._running, Search):
+            workers.dismiss()
+            dismiss()
 
     def begin(self, kernel: int) -> Branch:
         """What a reader compares with: a kernel without opts, by the heuristics, and as captured, where he is then."""
-        root = self.do(AsCaptured(kernel))
-        self.do(SetOpts(kernel, ""), root)
-        self.do(HandCode(kernel), root)
-        return self.go(root.id)
+        with self._my_turn():
+            root = self.do(AsCaptured(kernel))
+            self.do(SetOpts(kernel, ""), root)
+            self.do(HandCode(kernel), root)
+            return self.go(root.id)
 
-    def schedule_places(self) -> dict[int, int]:
-        """Where the reader of each schedule is: a branch's number, by the schedule's."""
-        return dict(self._at_schedule)
-
-    def places(self) -> dict[int, int]:
-        """Where the reader of each kernel is: a branch's number, by the kernel's."""
-        return dict(self._at)
+    def all_places(self) -> dict[str, int]:
+        """Where the reader of each kernel and schedule is: a branch's number, by "kernel 0", "schedule 4"."""
+        kernels = {f"kernel {number}": branch for number, branch in self._at.items()}
+        return {**kernels, **{f"schedule {stage}": branch for stage, branch in self._at_schedule.items()}}
 
     def go(self, branch: Branch | int) -> Branch:
         """Makes `branch` the one at which the reader of its kernel is."""
         found = self._branch(branch)
-        if found.kernel is not None:
-            self._at[found.kernel] = found.id
-        elif found.schedule is not None:
-            self._at_schedule[found.schedule.stage] = found.id
+        self._stand_at(found)
+        if self.on_move is not None:
+            self.on_move()
         return found
+
+    def _stand_at(self, branch: Branch) -> None:
+        if branch.kernel is not None:
+            self._at[branch.kernel] = branch.id
+        elif branch.schedule is not None:
+            self._at_schedule[branch.schedule.stage] = branch.id
 
     def whole(self, branch: Branch | int) -> Branch:
         """`branch` with its listings, nest and offers: what a search timed is compiled for that."""
@@ -407,7 +447,7 @@ class WhatIf(Readable):
         )
         self._branches.append(branch)
         if status == "done":
-            self.go(branch)
+            self._stand_at(branch)
         self._tell(branch)
         return branch
 
@@ -419,7 +459,7 @@ class WhatIf(Readable):
             branch = self._put(replace(branch, reason=outcome.note))
         if outcome.search is not None:
             branch = self._put(replace(branch, search=outcome.search))
-        self.go(branch)
+        self._stand_at(branch)
         self._tell(branch)
         return branch
 
@@ -428,8 +468,12 @@ class WhatIf(Readable):
         return branch
 
     def _tell(self, branch: Branch) -> None:
+        """Gives `branch` to `on_change`; and before it what an interrupt kept from being given."""
+        new = self._branches[self._told :]
+        self._told = len(self._branches)
         if self.on_change is not None:
-            self.on_change(branch)
+            for one in new if branch in new else [*new, branch]:
+                self.on_change(one)
 
 
 def with_checks(trace: Trace, firings: Sequence[RuleFiring]) -> Trace:
@@ -449,15 +493,4 @@ def _has_fired(trace: Trace, stage: Stage, firing: RuleFiring) -> bool:
     return rule is not None and trace.rules[rule].name == firing.rule
 
 
-def with_all_laws(laws: tuple[OptLaw, ...]) -> tuple[OptLaw, ...]:
-    """`laws`, and those of every other kind of opt."""
-    known = {law.name for law in laws}
-    found = list(laws)
-    for op in OptOps:
-        if op.name not in known:
-            for law in KINDS[op].laws:
-                found.append(OptLaw(len(found), op.name, law.words, law.before, law.after))
-    return tuple(found)
-
-
-__all__ = ["Progress", "WhatIf", "with_all_laws"]
+__all__ = ["BUSY", "CANCELLED", "Branches", "Progress", "WhatIf", "with_checks"]

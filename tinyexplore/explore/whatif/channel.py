@@ -1,127 +1,145 @@
-"""Between a widget and the branches: carries out the commands of a view; branches become the widget's state.
+"""Between a widget and the branches: carries out the commands of a view, and sends each new branch once.
 
-A search runs in a thread of its own, so that it can be cancelled; every other command runs when it is requested.
+Commands run one after another in a background thread, so that a notebook's kernel answers other cells meanwhile. A
+branch is sent as one row. Rows are only appended; the widget keeps them all, so that a view which opens later has them.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import threading
 import time
-from collections.abc import Callable
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.codec import row_to_data
-from tinyexplore.explore.tracefile.model import Branch, OptLaw
-from tinyexplore.explore.whatif.branches import Progress, WhatIf, with_all_laws
-from tinyexplore.explore.whatif.commands import Search
+from tinyexplore.explore.tracefile.model import Branch
+from tinyexplore.explore.tracefile.wellformed import well_formed
+from tinyexplore.explore.whatif.background import Background
+from tinyexplore.explore.whatif.branches import Progress, WhatIf
 from tinyexplore.explore.whatif.place import Command
-from tinyexplore.util.locks import can_start_threads
 
-AT_MOST_EVERY_S = 0.3  # while a search adds branches
+AT_MOST_EVERY_S = 0.3  # progress, and the candidates of a search
 
 
 class Widget(Protocol):
     """What is needed of an ExplorerWidget."""
 
-    branches: bytes
+    places: dict[str, int]
     working: dict[str, Any]
     is_live: bool
 
+    def add_branches(self, rows: Sequence[str], places: Mapping[str, int]) -> None: ...
+
 
 class Channel:
-    """`laws`: those that the trace of the widget has."""
+    """Carries out commands for one widget. The widget's payload has the branches that were made before."""
 
-    def __init__(self, whatif: WhatIf, widget: Widget, laws: tuple[OptLaw, ...]) -> None:
+    def __init__(self, whatif: WhatIf, widget: Widget) -> None:
         self.whatif = whatif
         self.widget = widget
-        self.laws = with_all_laws(laws)
-        self._sent = 0.0
+        self._background = Background("tinyexplore what-if")
+        self._rows: list[str] = []  # not sent yet
+        self._sent = self._shown = 0.0
         self._answered = 0
-        self._searching: threading.Thread | None = None
+        self._known_places = whatif.all_places()
+        widget.places = dict(self._known_places)
         widget.is_live = whatif.is_live
         whatif.on_change = self._changed
+        whatif.on_move = self.send
         whatif.on_progress = self._progressed
-        if whatif.branches:
-            self.send()
 
     # *** carrying out ***
 
-    def do(self, command: Command, parent: int | None = None) -> Branch | None:
-        """Carries out a command; a search in the background, where there are threads."""
-        if not (isinstance(command, Search) and can_start_threads()):
-            return self._work("compiling and timing", lambda: self.whatif.do(command, parent))
-        work = lambda: self._work("searching", lambda: self.whatif.do(command, parent), cancel=True)  # noqa: E731
-        self._searching = threading.Thread(target=work, name="tinyexplore search", daemon=True)
-        self._searching.start()
-        return None
+    def later(self, work: Callable[[], None], drop: Callable[[], None]) -> None:
+        """Does `work` in the background, after what was asked before; `drop` is called if `cancel` comes first."""
+        self._background.submit(work, drop)
 
-    def begin(self, kernel: int) -> Branch | None:
+    def do(self, command: Command, parent: int | None = None) -> Branch:
+        """Carries out a command; the view shows what is done."""
+        return self._work("compiling and timing", lambda: self.whatif.do(command, parent))
+
+    def begin(self, kernel: int) -> Branch:
         """Compiles and times a kernel three ways."""
         return self._work("compiling and timing it three ways", lambda: self.whatif.begin(kernel))
 
     def go(self, branch: int) -> Branch:
-        """Makes `branch` the one at which its reader is."""
-        return self.whatif.go(branch)
+        """Makes `branch` the one at which its reader is. The view that asks is there already, so nothing is sent."""
+        self.whatif.on_move = None
+        try:
+            found = self.whatif.go(branch)
+        finally:
+            self.whatif.on_move = self.send
+        self.widget.places.update(self._new_places())
+        return found
 
     def cancel(self) -> None:
-        """Ends the command that is being carried out."""
+        """Ends the command that is being carried out, and drops those that wait."""
+        self._background.clear()
         self.whatif.cancel()
 
-    def _work(self, text: str, work: Callable[[], Branch], *, cancel: bool = False) -> Branch | None:
-        """The branch that `work` makes; None where that is impossible, and the view shows why."""
-        self.widget.working = {"text": text, "done": 0, "of": 0, "cancel": cancel}
-        complaint, branch = "", None
+    def _work(self, text: str, work: Callable[[], Branch]) -> Branch:
+        """The branch that `work` makes. The view shows `text` meanwhile, and afterwards why it failed, if it did."""
+        self.widget.working = {"text": text, "done": 0, "of": 0, "cancel": True}
+        self._shown = time.monotonic()
+        complaint = ""
         try:
             branch = work()
             complaint = branch.reason if branch.status == "failed" else ""
         except WhatIfError as error:
             complaint = str(error)
-            if threading.current_thread() is not self._searching:
-                raise
-        except Exception as error:
+            raise
+        except BaseException as error:
             complaint = f"{type(error).__name__}: {error}"
             raise
         finally:
             self.send()
-            self._rest(complaint)
+            self._answered += 1  # it tells one answer from the next
+            self.widget.working = {"answered": self._answered, "complaint": complaint}
         return branch
 
-    def _rest(self, complaint: str) -> None:
-        """Nothing is being done any more; the number tells one answer from the next."""
-        self._answered += 1
-        self.widget.working = {"answered": self._answered, "complaint": complaint}
-
     def join(self) -> None:
-        """Waits for a search to end."""
-        if self._searching is not None:
-            self._searching.join()
+        """Waits until all commands are carried out."""
+        self._background.join()
 
     # *** telling ***
 
     def send(self) -> None:
-        """All branches, as the widget's state: a notebook that is stored keeps them."""
+        """The branches that were not sent yet, and where the reader is since."""
+        rows, self._rows = self._rows, []
+        places = self._new_places()
         self._sent = time.monotonic()
-        data = {
-            "branches": [row_to_data(branch) for branch in self.whatif.branches],
-            "laws": [row_to_data(law) for law in self.laws],
-            "at": list(self.whatif.places().items()),
-            "at_schedules": list(self.whatif.schedule_places().items()),
-        }
-        text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-        self.widget.branches = gzip.compress(text.encode(), compresslevel=5, mtime=0)
+        if rows or places:
+            self.widget.add_branches(rows, places)
 
-    def _changed(self, _: Branch) -> None:
-        if time.monotonic() - self._sent > AT_MOST_EVERY_S:
+    def _new_places(self) -> dict[str, int]:
+        before, self._known_places = self._known_places, self.whatif.all_places()
+        return {name: branch for name, branch in self._known_places.items() if before.get(name) != branch}
+
+    def _changed(self, branch: Branch) -> None:
+        self._rows.append(packed_row(branch))
+        is_candidate = bool(branch.kernels) and not branch.kernels[0].listings
+        if not is_candidate or time.monotonic() - self._sent > AT_MOST_EVERY_S:
             self.send()
 
     def _progressed(self, progress: Progress) -> None:
-        if time.monotonic() - self._sent > AT_MOST_EVERY_S:
-            self.send()
-            told = {"text": progress.text, "done": progress.done, "of": progress.of, "cancel": True}
-            self.widget.working = told
+        if time.monotonic() - self._shown > AT_MOST_EVERY_S:
+            self._shown = time.monotonic()
+            self.widget.working = {"text": progress.text, "done": progress.done, "of": progress.of, "cancel": True}
 
 
-__all__ = ["Channel"]
+def packed_row(branch: Branch) -> str:
+    """A branch as a view gets it: gzipped JSON, in base64."""
+    text = well_formed(json.dumps(row_to_data(branch), separators=(",", ":"), ensure_ascii=False))
+    return b64encode(gzip.compress(text.encode(), compresslevel=5, mtime=0)).decode()
+
+
+def unpacked_row(row: str) -> dict[str, Any]:
+    """The data of a row that `packed_row` wrote."""
+    found: dict[str, Any] = json.loads(gzip.decompress(b64decode(row)))
+    return found
+
+
+__all__ = ["Channel", "packed_row", "unpacked_row"]

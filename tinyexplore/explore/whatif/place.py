@@ -54,6 +54,12 @@ class Place:
     is_cancelled: Callable[[], bool]
     shows_progress: bool = False
 
+    def step(self, text: str) -> None:
+        """Begins the next part of a command, "timing" say. Cancelled where the reader has ended it."""
+        if self.is_cancelled():
+            raise Cancelled
+        self.progress(text, 0, 0)
+
     def known(self, kernel: int, opts: tuple[str, ...]) -> Branch | None:
         """The branch in which that kernel has exactly these opts."""
         for branch in self.branches:

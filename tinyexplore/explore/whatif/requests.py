@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tinyexplore.explore.analysis.requests import Request, Source, request
 
@@ -94,26 +94,25 @@ class BranchTrace(Request):
 
 
 class Commands(Protocol):
-    """Carries out commands: a `WhatIf`, or the channel of a view, which shows their progress. A method that returns
-    None carries the command out in the background."""
+    """Carries out commands: a `WhatIf`, or the channel of a view, which shows their progress and sends the branches."""
 
-    def do(self, command: Command, parent: int | None = None) -> Branch | None: ...
+    def do(self, command: Command, parent: int | None = None) -> Branch: ...
 
-    def begin(self, kernel: int) -> Branch | None: ...
+    def begin(self, kernel: int) -> Branch: ...
 
-    def go(self, branch: int) -> Branch | None: ...
+    def go(self, branch: int) -> Branch: ...
 
     def cancel(self) -> None: ...
 
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command led to."""
+    """What a command led to. The branch itself was sent before, as a row: views have all rows, and only once."""
 
     branch: int | None
-    """Number of the branch; None: it is being made, or there is none."""
+    """Number of the branch; None: there is none."""
     status: str
-    """"done", "failed", or "" while it is being made."""
+    """"done" or "failed"; "" where there is no branch."""
     reason: str
     """Why it failed, or what a reader must know."""
 
@@ -135,6 +134,7 @@ def _result(branch: Branch | None) -> CommandResult:
 class Do(Request):
     """Carries out a command: its "kind" and its arguments. `branch`: where it begins; None: where the reader is."""
 
+    background: ClassVar[bool] = True
     command: dict[str, int | str]
     branch: int | None = None
 
@@ -149,6 +149,7 @@ class Do(Request):
 class Begin(Request):
     """Compiles and times a kernel as captured, without opts, and by the heuristics."""
 
+    background: ClassVar[bool] = True
     kernel: int
 
     def respond(self, source: Source) -> Any:
@@ -169,7 +170,7 @@ class Go(Request):
 @request("cancel", "tinyexplore.explore.whatif.requests:CommandResult")
 @dataclass(frozen=True)
 class Cancel(Request):
-    """Ends the command that is being carried out, if it takes long."""
+    """Ends the command that is being carried out, and drops those that wait."""
 
     def respond(self, source: Source) -> Any:
         _commands(source).cancel()

@@ -33,6 +33,7 @@ from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import Decided, Recorder, recording
 
 R = TypeVar("R")
+Step = Callable[[str], None]
 SAMPLES = 20
 ENOUGH_S = 1.0  # of measuring both
 FEWEST, PATIENCE_S = 5, 4.0  # samples that a verdict needs, as long as they do not take longer
@@ -86,16 +87,23 @@ class Rescheduling:
     under: Callable[[Callable[[], Any]], Any]
     interpreted: int | None = None
 
-    def variant(self, stage: int, cut: frozenset[int], join: frozenset[int]) -> tuple[ScheduleVariant, str, str]:
-        """The schedule with these overrides; why it was not run; why it is no good at all."""
+    def variant(
+        self, stage: int, cut: frozenset[int], join: frozenset[int], step: Step
+    ) -> tuple[ScheduleVariant, str, str]:
+        """The schedule with these overrides; why it was not run; why it is no good at all. `step` is called before
+        each part; what it raises ends the rest."""
         with recording(None):
-            found: tuple[ScheduleVariant, str, str] = self.under(lambda: self._variant(stage, cut, join))
+            found: tuple[ScheduleVariant, str, str] = self.under(lambda: self._variant(stage, cut, join, step))
         return found
 
-    def _variant(self, stage: int, cut: frozenset[int], join: frozenset[int]) -> tuple[ScheduleVariant, str, str]:
+    def _variant(
+        self, stage: int, cut: frozenset[int], join: frozenset[int], step: Step
+    ) -> tuple[ScheduleVariant, str, str]:
         graph = self.graphs[stage]
+        step("compiling the schedule as captured")
         base = self.attempt(graph, frozenset(), frozenset())
         captured = self._described(base, None)
+        step("compiling the schedule")
         mine = self.attempt(graph, cut, join)
         known = {(kernel.digest, kernel.roots): kernel.kernel for kernel in captured}
         plan = plan_memory(mine.items, list(mine.outputs().values()))
@@ -110,6 +118,7 @@ class Rescheduling:
         )
         try:
             self._may_run(graph, base, mine)
+            step("comparing the results")
             checks = compared(base, mine)
         except NotRun as error:
             return variant, f"not run: {error}", ""
@@ -119,7 +128,8 @@ class Rescheduling:
             return variant, "", f"its results are others than those of the captured schedule (node {nodes})"
         if self.interpreted is not None:
             return variant, "the results are the same; a page interprets them, and has no times", ""
-        return timed(variant, base, mine), "", ""
+        step("timing")
+        return timed(variant, base, mine, step), "", ""
 
     def attempt(self, graph: KeptGraph, cut: frozenset[int], join: frozenset[int]) -> Attempt:
         """`graph` scheduled and compiled."""
@@ -255,15 +265,16 @@ def _compared_one_by_one(base: Attempt, mine: Attempt) -> list[OutputCheck]:
 
 
 def timed(
-    variant: ScheduleVariant, base: Attempt, mine: Attempt, clock: Callable[[], float] = perf_counter
+    variant: ScheduleVariant, base: Attempt, mine: Attempt, step: Step, clock: Callable[[], float] = perf_counter
 ) -> ScheduleVariant:
     """`variant` with its times, and those of the schedule as captured, measured in turns: every second round goes
-    backwards. One run of each before that is discarded."""
+    backwards. One run of each before that is discarded. `step` is called between rounds."""
     taken: dict[bool, list[list[float]]] = {False: [], True: []}  # by whether it is the captured schedule
     base.run()
     mine.run()
     began = clock()
     for turn in range(SAMPLES):
+        step("timing")
         for is_base in (turn % 2 == 0, turn % 2 == 1):
             taken[is_base].append((base if is_base else mine).run())
         if clock() - began > (ENOUGH_S if turn + 1 >= FEWEST else PATIENCE_S):

@@ -10,6 +10,7 @@ import type { Change, Store, View } from "../store";
 import { kernelClass } from "../kernels";
 import { GraphView } from "../views/graph";
 import { type WhatIf, whatIfOf } from "../whatif";
+import { workingParts } from "../working";
 import { BoardStore, type Edge, changes, edgesOf, indexOf, numbersOf } from "./board";
 import { EdgeList, nodeName } from "./edges";
 import { tried } from "./tried";
@@ -184,7 +185,7 @@ export class FusionView implements View {
   private drawStatus(at: Branch | null): void {
     const { working, complaint, send } = this.whatIf;
     const parts: (Element | string)[] = [];
-    if (working !== null) parts.push(h("progress", { "aria-label": working.text }), h("span", {}, working.text));
+    if (working !== null) parts.push(...workingParts(this.whatIf, working));
     else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
     else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
     else if (send === null)

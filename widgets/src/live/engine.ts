@@ -2,7 +2,7 @@
 
 import type { Ask, Question, Response } from "../asking";
 import { button, h, replaceChildren } from "../dom";
-import type { Engine, Told } from "../engine";
+import type { BranchNews, Engine, Told } from "../engine";
 import type { PlayResult } from "../requests";
 import type { Sent } from "../whatif";
 import type { Carried, FromWorker, ToWorker } from "./protocol";
@@ -30,8 +30,8 @@ export class PageEngine implements Engine {
   private told: Told | null = null;
   private busySince = 0;
   private ticker: ReturnType<typeof setTimeout> | undefined;
-  /** The branches, as told last: a worker that is started anew goes on from them. */
-  private recorded = "";
+  /** The branches that were told: a worker that is started anew goes on from them. */
+  private rows: string[] = [];
 
   /** `trace`: the capture that the page shows, as it travels; null for a page that makes its own. */
   constructor(private trace: Uint8Array | null) {
@@ -49,7 +49,7 @@ export class PageEngine implements Engine {
 
   /** Runs a program; what it led to, and the trace of what it computed. */
   async play(text: string, machine: string): Promise<{ played: PlayResult; trace?: Uint8Array }> {
-    this.recorded = "";
+    this.rows = [];
     const question: Question = { ask: "play", text, machine };
     const { answer, trace } = await this.request((id) => ({ do: "ask", id, question: JSON.stringify(question) }));
     const played = JSON.parse(answer) as PlayResult & { error?: string };
@@ -99,7 +99,7 @@ export class PageEngine implements Engine {
     };
     worker.onerror = (event) => this.fail(event.message || "this browser starts no worker");
     this.change({ is: "starting", text: "unpacking Python", done: 0, of: 0 });
-    this.post({ do: "start", files: carried(), trace: this.trace, recorded: this.recorded });
+    this.post({ do: "start", files: carried(), trace: this.trace, recorded: JSON.stringify(this.rows) });
   }
 
   /** Ends whatever Python is at; the next question starts it anew. */
@@ -136,9 +136,12 @@ export class PageEngine implements Engine {
       case "failed":
         this.fail(data.text);
         return;
-      case "branches":
-        this.told?.branches(JSON.parse(data.data) as string);
+      case "branches": {
+        const news = JSON.parse(data.data) as BranchNews;
+        this.rows.push(...news.rows);
+        this.told?.branches(news);
         return;
+      }
       case "working":
         this.told?.working(JSON.parse(data.data) as object);
         return;

@@ -8,6 +8,7 @@ import type { Change, Store, View } from "../store";
 import { codeBlock } from "../views/steptext";
 import { counterexample, verdictTag } from "../views/verdict";
 import { type Command, type WhatIf, whatIfOf } from "../whatif";
+import { workingParts } from "../working";
 import { branchView, firingsOf, isAboutRules, titleOf } from "./branch";
 import type { Match, RuleRow } from "../requests";
 import { recordedRules } from "./rows";
@@ -235,10 +236,11 @@ export class RulesView implements View {
 
   private drawStatus(): void {
     const complaint = this.whatIf.complaint || this.trouble;
-    const working = this.whatIf.working?.text ?? (this.loading ? "making every step of this branch" : null);
+    const loading = { text: "making every step of this branch", done: 0, of: 0, cancel: false };
+    const working = this.whatIf.working ?? (this.loading ? loading : null);
     const parts =
       working !== null
-        ? [h("progress", { "aria-label": working }), h("span", {}, working)]
+        ? workingParts(this.whatIf, working)
         : complaint === ""
           ? []
           : [h("span", { class: "tuner-complaint" }, complaint)];

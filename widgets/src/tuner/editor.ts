@@ -6,6 +6,7 @@ import { baseText, ratioText, timeText } from "./times";
 import type { Branch, Diagnostic } from "../model";
 import { tokenize } from "../tokens";
 import { type WhatIf, variantOf } from "../whatif";
+import { workingParts } from "../working";
 
 const MOST_COLOURED = 3000; // lines
 
@@ -112,7 +113,7 @@ export class Editor {
     const told = last?.status === "failed" ? last : (branch?.edited ?? null) === null ? null : branch;
     this.marked = told?.edited?.diagnostics ?? [];
     const parts: Element[] = [];
-    if (whatIf.working !== null) parts.push(h("p", {}, `${whatIf.working.text}…`));
+    if (whatIf.working !== null) parts.push(h("p", { class: "bar" }, ...workingParts(whatIf, whatIf.working)));
     else if (told != null) {
       const good = told.status === "done" && told.edited?.verdict !== "differs";
       parts.push(

@@ -7,6 +7,7 @@ import type { Branch, KernelVariant } from "../model";
 import type { Change, Store, View } from "../store";
 import { kernelName } from "../views/pipeline";
 import { type WhatIf, isWhole, variantOf, whatIfOf } from "../whatif";
+import { workingParts } from "../working";
 import { dots } from "./dots";
 import { TunerListing } from "./listing";
 import { nestTable } from "./nest";
@@ -237,21 +238,8 @@ export class TunerView implements View {
   private drawStatus(at: Branch | null): void {
     const { working, complaint } = this.whatIf;
     const parts: (Element | string)[] = [];
-    if (working !== null) {
-      parts.push(
-        h(
-          "progress",
-          working.of > 0
-            ? { max: working.of, value: working.done, "aria-label": working.text }
-            : { "aria-label": working.text },
-        ),
-      );
-      parts.push(
-        h("span", {}, working.of > 0 ? `${working.text} · ${Math.round(working.done)} of ${working.of}` : working.text),
-      );
-      if (working.cancel)
-        parts.push(button("Cancel", "Ends the search; what was tried stays", () => this.whatIf.cancel()));
-    } else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
+    if (working !== null) parts.push(...workingParts(this.whatIf, working));
+    else if (complaint !== "") parts.push(h("span", { class: "tuner-complaint" }, complaint));
     else if (at !== null && at.reason !== "") parts.push(h("span", {}, at.reason));
     replaceChildren(this.says, ...parts);
     this.says.hidden = parts.length === 0;

@@ -79,6 +79,7 @@ class Edit:
         told = tuple(_buffer_name(place_of.arg, names) for place_of in buffers)
         text = Text(device, self.stage, kernel.name, self.text, bench.subjects[number].original, base, uops, told)
         attempt = bench.try_text or tried
+        place.step("compiling, comparing and timing the text")
         found = bench.under_settings(lambda: attempt(text, bench.kept.get(number)))
         variant = variant_of_edit(place, found, self.stage, self.text, uops)
         if found.lost:

@@ -35,7 +35,7 @@ def reschedule(place: Place, schedule: int, cut: frozenset[int], join: frozenset
         if branch.status == "done" and known is not None and known.stage == schedule:
             if (frozenset(known.cut), frozenset(known.join)) == (cut, join):
                 return Outcome(same=branch)
-    variant, note, lost = place.rescheduling.variant(schedule, cut, join)
+    variant, note, lost = place.rescheduling.variant(schedule, cut, join, place.step)
     if lost:
         raise Refused(lost, rest=Outcome(schedule=variant))
     return Outcome(schedule=variant, note=note)

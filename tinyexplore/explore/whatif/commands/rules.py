@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tinyexplore.codegen import PASSES, Pass
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch
-from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+from tinyexplore.explore.whatif.place import Cancelled, Outcome, Place, Refused
 from tinyexplore.explore.whatif.playground.pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
 from tinyexplore.explore.whatif.playground.trying import Checks, Fired, told, try_kernel
 from tinyexplore.explore.whatif.playground.written import written
@@ -56,7 +56,7 @@ def try_out_rule(
     tried = []
     for done, number in enumerate(kernels):
         if place.is_cancelled():
-            raise Refused(f"cancelled after {done} of {len(kernels)} kernels")
+            raise Cancelled
         place.progress(f"kernel {number} through the passes", done, len(kernels))
         tried.append(try_kernel(place.bench, number, passes_for(number), is_asked, checks))
     variants = tuple([one.variant for one in tried if one.variant is not None])

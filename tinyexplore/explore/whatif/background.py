@@ -1,0 +1,70 @@
+"""One thread that does work in the order in which it is given, so that a notebook's kernel answers other cells."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from tinyexplore.util.locks import can_start_threads
+
+Work = Callable[[], None]
+
+
+class Background:
+    """Does one piece of work after another in a daemon thread. The thread ends when nothing waits.
+
+    Where no thread can start (a page), work is done at once, by who submits it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[Work, Work]] = deque()
+        self._thread: threading.Thread | None = None
+
+    def submit(self, work: Work, drop: Work) -> None:
+        """Does `work` after all that was submitted before, or calls `drop` if `clear` comes first."""
+        if not can_start_threads():
+            work()
+            return
+        with self._lock:
+            self._waiting.append((work, drop))
+            self._start()
+
+    def clear(self) -> None:
+        """Drops the work that has not begun."""
+        with self._lock:
+            dropped = [drop for _, drop in self._waiting]
+            self._waiting.clear()
+        for drop in dropped:
+            drop()
+
+    def join(self) -> None:
+        """Waits until all is done."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _start(self) -> None:
+        if self._waiting and (self._thread is None or not self._thread.is_alive()):  # a fork leaves it dead
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._thread = None
+                    return
+                work, _ = self._waiting.popleft()
+            try:
+                work()
+            except BaseException:  # the thread ends and Python reports why; what waits gets another thread
+                with self._lock:
+                    self._thread = None
+                    self._start()
+                raise
+
+
+__all__ = ["Background"]

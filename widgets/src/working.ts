@@ -1,0 +1,11 @@
+// What Python is doing for a view: how far it is, in words, and a button that ends it.
+
+import { button, h } from "./dom";
+import type { WhatIf, Working } from "./whatif";
+
+export function workingParts(whatIf: WhatIf, { text, done, of, cancel }: Working): HTMLElement[] {
+  const bar = h("progress", of > 0 ? { max: of, value: done, "aria-label": text } : { "aria-label": text });
+  const words = h("span", {}, of > 0 ? `${text} · ${Math.round(done)} of ${of}` : text);
+  if (!cancel) return [bar, words];
+  return [bar, words, button("Cancel", "Ends it; what a search tried stays", () => whatIf.cancel())];
+}
