@@ -152,6 +152,118 @@ def programs() -> Iterator[Program]:
     )
 
 
+def neighbours() -> Iterator[Program]:
+    """Further programs whose bottleneck is known, of the same and of other families."""
+    yield Program("softmax out of memory", ("bandwidth",), lambda: (_random(8192, 4096),), lambda a: a.softmax(-1))
+    yield Program("sum out of memory", ("bandwidth",), lambda: (_random(4096, 8192),), lambda a: a.sum())
+    yield Program("prefix sum of 1 M", ("bandwidth", "latency"), lambda: (_random(1 << 20),), lambda a: a.cumsum(0))
+    yield Program(
+        "scatter add to 64 MB",
+        ("random access",),
+        lambda: (Tensor.zeros(1 << 24).contiguous().realize(), _table(24, 1 << 20)[1], _random(1 << 20)),
+        lambda a, i, b: a.scatter_reduce(0, i, b, "sum"),
+    )
+    yield Program(
+        "a column of a matrix", ("strided access",), lambda: (_random(16384, 4096),), lambda a: a[:, 3].contiguous()
+    )
+    yield Program(
+        "3x3 convolution",
+        ("compute", "unaligned loads"),
+        lambda: (_random(8, 64, 56, 56), _random(64, 64, 3, 3)),
+        lambda a, w: a.conv2d(w, padding=1),
+    )
+    yield Program(
+        "one reduction on one thread",
+        ("one thread",),
+        lambda: (_random(4096, 4096),),
+        lambda a: a.sum(),
+        {"split_reduceop": 0},
+        opts="VECTOR(0, {lanes}), UNROLL(0, 8)",
+    )
+    yield Program(
+        "tiny kernels in a loop",
+        ("launch overhead",),
+        lambda: (_random(64),),
+        _many_tiny,
+    )
+    yield Program(
+        "int8 product",
+        ("compute",),
+        lambda: (_narrow(dtypes.int8, 512, 512), _narrow(dtypes.int8, 512, 512)),
+        _int_product,
+    )
+    yield Program(
+        "int8 product without dots",
+        ("compute", "not vectorized"),
+        lambda: (_narrow(dtypes.int8, 512, 512), _narrow(dtypes.int8, 512, 512)),
+        _int_product,
+        {"tc": 0},
+    )
+    yield Program(
+        "bfloat16 product", ("compute",), lambda: (_narrow(dtypes.bfloat16, 512, 512),) * 2, lambda a, b: a @ b
+    )
+    yield Program(
+        "gather in cache", ("random access", "bandwidth", "compute"), lambda: _table(13, 1 << 20), lambda a, i: a[i]
+    )
+    yield Program(
+        "divisions",
+        ("compute",),
+        lambda: (_random(512, 512), _random(512, 512)),
+        lambda a, b: (1 / (a + 1)) / (b + 1) / (a + 2) / (b + 3),
+    )
+    yield Program(
+        "vector times matrix", ("bandwidth",), lambda: (_random(1, 4096), _random(4096, 8192)), lambda a, b: a @ b
+    )
+    yield Program("product of float64", ("compute",), lambda: (_wide(512, 512), _wide(512, 512)), lambda a, b: a @ b)
+    yield Program("hashes of int32", ("latency", "compute"), lambda: (_numbers(1 << 18),), _hashed)
+    yield Program("layer norm", ("bandwidth",), lambda: (_random(4096, 1024),), lambda a: a.layernorm())
+    yield Program("gelu of 8 M", ("compute", "bandwidth"), lambda: (_random(4096, 2048),), lambda a: a.gelu())
+    yield Program(
+        "sum over rows without opts",
+        ("latency", "not vectorized"),
+        lambda: (_random(2048, 2048),),
+        lambda a: a.sum(1),
+        {"noopt": 1},
+    )
+    yield Program(
+        "copy of a transpose",
+        ("strided access", "bandwidth"),
+        lambda: (_random(4096, 4096),),
+        lambda a: a.T.contiguous(),
+    )
+    yield Program("sin of 1 M", ("compute",), lambda: (_random(1024, 1024),), lambda a: a.sin().sin())
+    yield Program("rows of a table", ("bandwidth", "random access"), _rows_of_table, lambda a, i: a[i])
+
+
+def _rows_of_table() -> tuple[Tensor, Tensor]:
+    numbers = np.random.default_rng(0).integers(0, 1 << 16, 1 << 15)
+    return _random(1 << 16, 256), Tensor(numbers.astype(np.int32)).realize()
+
+
+def _many_tiny(a: Tensor) -> Tensor:
+    for _ in range(12):
+        a = (a * 1.5 + 0.5).contiguous()
+    return a
+
+
+def _int_product(a: Tensor, b: Tensor) -> Tensor:
+    return a.matmul(b, dtype=dtypes.int32)
+
+
+def _wide(*shape: int) -> Tensor:
+    return _random(*shape).cast(dtypes.float64).realize()
+
+
+def _numbers(count: int) -> Tensor:
+    return Tensor(np.random.default_rng(0).integers(0, 1 << 30, count).astype(np.int32)).realize()
+
+
+def _hashed(a: Tensor) -> Tensor:
+    for _ in range(24):
+        a = (a * 1664525 + 1013904223) ^ (a >> 13)
+    return a
+
+
 def least_disturbed(program: Program, tries: int) -> SpeedVerdict:
     """The verdict on the kernel that takes longest, from the capture that other processes disturbed least."""
     best: SpeedVerdict | None = None
@@ -181,7 +293,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     wrong, stored = 0, {}
     print(f"{'program':34} {'expected':26} {'found':18} {'likely':18} {'level':7} {'share':>6}  text")
-    for program in programs():
+    for program in (*programs(), *neighbours()):
         if given.names and not any(name in program.name for name in given.names):
             continue
         found = least_disturbed(program, given.tries)

@@ -11,7 +11,7 @@ import pytest
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer, trace_from_json, trace_to_json
-from tinyexplore.explore.analysis.machine.probes import disturbed
+from tinyexplore.explore.analysis.machine.probes import better, disturbed
 from tinyexplore.explore.analysis.machine.roofs import beaten, with_ceilings
 from tinyexplore.explore.analysis.machine.table import Ceilings, ceilings
 from tinyexplore.explore.tracefile.model import Ceiling, Run, Trace
@@ -101,6 +101,22 @@ def test_rates_of_several_threads_that_do_not_scale_were_disturbed() -> None:
     slow = replace(two, rate=110.0)
     shared = Ceiling("copy 17 MB", "memory", 110.0, 1 << 24, "copy", 2)  # a shared level need not scale
     assert disturbed([one, two, shared]) == [] and disturbed([one, slow, shared]) == [slow]
+
+
+def test_a_rate_that_another_row_contradicts_counts_as_that_and_is_measured_again() -> None:
+    """A loaded machine once gave 0.07 G/s from 64 KB for two threads and 1.06 for one, and 10 GB/s from 64 MB."""
+    alone = Ceiling("", "gather", 1.06, 1 << 16, "", 1)
+    both = replace(alone, rate=0.07, threads=2)
+    near = Ceiling("read 67 MB", "memory", 9.8, 1 << 26, "read", 2)
+    far = replace(near, rate=15.6, holds=1 << 28)
+    launch = Ceiling("smallest kernel", "launch", 2.0, 0, "", 1)
+    rows = (alone, both, near, far, launch)
+    assert disturbed(rows, 1.0) == [both, near]
+    known = Ceilings("CPU", "target", rows)
+    assert known.gather(1 << 16, 2).rate == 1.06  # type: ignore[union-attr]
+    assert known.bandwidth(1 << 26, 0.0, 2).rate == pytest.approx(15.6)  # type: ignore[union-attr]
+    assert better([launch], [replace(launch, rate=1.2)])[0].rate == 1.2
+    assert better([launch], [replace(launch, rate=3.2)])[0].rate == 2.0
 
 
 def test_a_kernel_is_held_against_the_fastest_of_its_types() -> None:

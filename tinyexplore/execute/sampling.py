@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tinyexplore.device import Buffer
+from tinyexplore.runtime.pool import thread_count
+from tinyexplore.target import core_count
 from tinyexplore.trace import Retimed, active_recorder
 from tinyexplore.uop import Ops
 from tinyexplore.util import Context
@@ -29,9 +31,10 @@ LONGEST_S = 3.0  # a launch that takes longer is not run again
 LIMIT_S = 30.0  # after so much time, launches get no samples
 WARM_S = 0.01  # a launch that takes longer gains nothing from warm caches
 MOST_WAITED = 0.1  # of the time of the samples: with more, another process had a core
-PAUSE_S = 0.05  # before samples that other processes disturbed are taken again
-AGAIN_S = 0.2  # samples that take longer are not taken again
-TRIES = 3
+PAUSE_S = 0.005  # after disturbed samples
+CLEAN_S = 0.6  # for samples that no other process disturbs, in place of those that one did
+LEAST_USED = 0.6  # of the cores that a threaded kernel can use
+LEAST_CLEAN = 3  # such samples, or all, are enough
 SINGLE = 3  # samples on one thread
 HELD_BYTES = 1 << 28  # of the buffers of launches that wait; then their samples are taken at once
 
@@ -148,29 +151,53 @@ class Sampling:
         return min(self.count, max(LEAST, int(allowed_s / sample_s)))
 
     def _quiet_rounds(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
-        """The samples. Where threads waited for a core, they are taken again, and the least disturbed ones stay."""
-        best: tuple[float, list[list[float]]] | None = None
-        for _ in range(TRIES):
-            for one in rounds:
-                one.seconds = []
-            began, before = self.clock(), self.waited() if self.waited is not None else None
-            for turn in range(max((one.count for one in rounds), default=0)):
-                for one in reversed(rounds) if turn % 2 else rounds:
-                    if turn < one.count:
-                        self._sample(one, saved)
-            after = self.waited() if self.waited is not None else None
-            if before is None or after is None:
-                return
-            took_s = self.clock() - began
-            share = (after - before) / took_s if took_s > 0 else 0.0
-            if best is None or share < best[0]:
-                best = share, [one.seconds for one in rounds]
-            if share <= MOST_WAITED or took_s > AGAIN_S:
+        """The samples. Where threads waited for a core, each launch gets samples during which none did, if such come
+        within CLEAN_S; else it keeps those that it has."""
+        began, before = self.clock(), self.waited() if self.waited is not None else None
+        for turn in range(max((one.count for one in rounds), default=0)):
+            for one in reversed(rounds) if turn % 2 else rounds:
+                if turn < one.count:
+                    self._sample(one, saved)
+        after = self.waited() if self.waited is not None else None
+        if before is None or after is None:
+            return
+        took_s = self.clock() - began
+        share = (after - before) / took_s if took_s > 0 else 0.0
+        for one in rounds:
+            one.waited = share
+        if share > MOST_WAITED:
+            self._clean_samples(rounds, saved)
+
+    def _clean_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
+        """Samples whose waiting is read one by one. Those with more than MOST_WAITED are dropped. So are those of a
+        threaded kernel in which a thread got no core: the others did its part."""
+        clean: dict[_Waiting, list[tuple[float, float]]] = {one: [] for one in rounds}
+        began, dropped = self.clock(), 0
+        while self.clock() - began < CLEAN_S:
+            open_ones = [one for one in rounds if len(clean[one]) < one.count]
+            if not open_ones:
                 break
-            time.sleep(PAUSE_S)
-        assert best is not None
-        for one, seconds in zip(rounds, best[1], strict=True):
-            one.seconds, one.waited = seconds, best[0]
+            for one in open_ones:
+                if one.is_short:
+                    self._run(one, saved)
+                before, used_s, at = self._waited_s(), time.process_time(), self.clock()
+                (seconds,) = self._run(one, saved)
+                took_s, used_s = max(self.clock() - at, 1e-9), time.process_time() - used_s
+                share = (self._waited_s() - before) / took_s
+                if share <= MOST_WAITED and used_s >= LEAST_USED * _cores_of(one.launch) * took_s:
+                    clean[one].append((seconds, share))
+                else:
+                    dropped += 1
+            if dropped > len(rounds):  # a pause lets the other process end its work, or its time slice
+                time.sleep(PAUSE_S)
+                dropped = 0
+        for one, found in clean.items():
+            if len(found) >= min(one.count, LEAST_CLEAN):
+                one.seconds = [seconds for seconds, _ in found]
+                one.waited = sum(share for _, share in found) / len(found)
+
+    def _waited_s(self) -> float:
+        return (self.waited() if self.waited is not None else None) or 0.0
 
     def _single_samples(self, rounds: list[_Waiting], saved: dict[Buffer, bytes]) -> None:
         """In a block of their own: a change of the number of threads moves the data between the cores' caches."""
@@ -214,6 +241,11 @@ def _obstacle(one: _Waiting, planned_s: float) -> str:
 def _is_threaded(launch: Launch) -> bool:
     """Whether the kernel has a THREAD axis."""
     return launch.runner is not None and launch.runner.spec.thread_extent is not None
+
+
+def _cores_of(launch: Launch) -> int:
+    """The cores that a threaded kernel can use; 0 for any other."""
+    return min(launch.runner.spec.thread_extent, thread_count(), core_count()) if _is_threaded(launch) else 0
 
 
 def seconds_waited() -> float | None:

@@ -248,3 +248,30 @@ def test_the_last_launch_that_a_capture_keeps_has_its_samples() -> None:
     x = Tensor([1.0, 2.0]).realize()
     trace = explore(lambda: [(x * n).realize() for n in range(2, 7)], repeat=3, kernels=2).trace
     assert [len(run.times_us) for run in trace.runs] == [3, 3]
+
+
+def test_samples_during_which_threads_waited_for_a_core_are_replaced() -> None:
+    """Another process takes a core in two of three samples: the median is that of the others."""
+    now, waits, runs = [0.0], [0.0], [0]
+
+    @dataclass(eq=False)
+    class Disturbed:
+        runner: Any = None
+        buffers: tuple[Any, ...] = ()
+
+        def measure(self, repeat: int) -> list[float]:
+            runs[0] += 1
+            late = 0.0 if runs[0] % 6 == 2 else 0.01  # a run that warms stands before each sample
+            now[0] += 0.002 + late
+            waits[0] += late
+            return [0.002 + late]
+
+    request = Sampling(4, clock=lambda: now[0], waited=lambda: waits[0])
+    request.add(Disturbed(), 0.002)
+    (found,) = request.take()
+    assert found.seconds == (0.002,) * 4 and found.waited == 0.0
+
+    endless = Sampling(4, clock=lambda: now[0], waited=lambda: now[0])  # all samples wait: they stay, and say so
+    endless.add(Timed(0.002, now), 0.002)
+    (found,) = endless.take()
+    assert len(found.seconds) == 4 and found.waited == pytest.approx(1.0)

@@ -148,6 +148,9 @@ def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[Arithm
         found.append(
             Arithmetic(name, vector, vector, f"llvm.fma.v{lanes}{suffix}" if is_fused else "", 2 * lanes, element)
         )
+    lanes = vector_bytes // 4
+    numbers = f"<{lanes} x i32>"
+    found.append(Arithmetic("int32", numbers, numbers, "", 2 * lanes, struct.pack("<i", 1664525)))
     if "avx512bf16" in has:
         intrinsic = "llvm.x86.avx512bf16.dpbf16ps.512"
         one = struct.pack("<f", 1.0)[2:]
@@ -171,7 +174,8 @@ def _arithmetic_ir(one: Arithmetic) -> str:
             called = f"{vector} %a{k}, {vector} %x, {vector} %x"
             steps.append(f"  %b{k} = call {vector} @{one.intrinsic}({called})")
         else:
-            steps.append(f"  %m{k} = fmul {vector} %a{k}, %x\n  %b{k} = fadd {vector} %m{k}, %x")
+            kind_of = "" if " x i" in vector else "f"
+            steps.append(f"  %m{k} = {kind_of}mul {vector} %a{k}, %x\n  %b{k} = {kind_of}add {vector} %m{k}, %x")
         ends.append(f"  %p{k} = getelementptr i8, ptr %at, i64 {(k + 1) * 64}")
         ends.append(f"  store {vector} %b{k}, ptr %p{k}, align 16")
     head, body, tail = ("\n".join(lines) for lines in (phis, steps, ends))

@@ -12,12 +12,16 @@ import os
 import time
 from collections.abc import Callable, Iterable
 
+from tinyexplore.execute.sampling import MOST_WAITED, seconds_waited
 from tinyexplore.explore.analysis.machine.loops import CHUNK, ROW, Loops, Memory, Team
 from tinyexplore.explore.tracefile.model import Ceiling
 
 SAMPLE_S = 0.0004  # of one sample: long beside starting it, short beside what disturbs it
 SAMPLES = 9
 SCALES = 1.4  # times the rate of one thread that several reach at least, each with a core of its own
+CONTRADICTED = 0.85  # of the rate that other rows prove: with less, a rate is measured again
+PATIENCE_S = 2.0  # in all, for probes that wait until no other process has a core
+PAUSE_S = 0.03  # before such a probe is repeated
 UNSTEADY = 0.1  # spread from which on a rate is measured again
 TRIALS = 3
 MOST_BYTES = 256 << 20  # of the largest working set
@@ -38,6 +42,7 @@ class Prober:
         self.l1_bytes, self.l2_bytes = l1_bytes, l2_bytes
         self.most = min(MOST_BYTES, _physical_bytes() // 8)
         self._memory: Memory | None = None
+        self._patience_s = PATIENCE_S
 
     def all(self, budget_s: float = 2.0) -> tuple[Ceiling, ...]:
         """Every ceiling, the unsteady ones more than once until `budget_s` are spent."""
@@ -190,8 +195,22 @@ class Prober:
             turns *= 8
         if trials:
             turns = max(1, round(turns * SAMPLE_S / fastest_s))
-        seconds = team.seconds(run, samples)
+        seconds = self._undisturbed(team, run, samples)
         return [sum(done) / each / 1e9 for each in seconds]
+
+    def _undisturbed(self, team: Team, run: Callable[[int], None], samples: int) -> list[float]:
+        """Samples that are taken again while threads waited for a core, as long as the patience of all probes lasts;
+        the fastest ones stay."""
+        best: list[float] = []
+        while True:
+            began, before = time.perf_counter(), seconds_waited()
+            seconds = team.seconds(run, samples)
+            took_s, after = time.perf_counter() - began, seconds_waited()
+            best = seconds if not best or min(seconds) < min(best) else best
+            if before is None or after is None or after - before <= MOST_WAITED * took_s or self._patience_s <= 0:
+                return best
+            time.sleep(PAUSE_S)
+            self._patience_s -= took_s + PAUSE_S
 
 
 def _size(nbytes: int) -> str:
@@ -205,25 +224,42 @@ def ceiling(name: str, kind: str, what: str, threads: int, nbytes: int, samples:
     return Ceiling(name, kind, round(found[-1], 4), nbytes, what, threads, tuple([round(one, 4) for one in found]))
 
 
+def at_least(rows: Iterable[Ceiling], known: Ceiling) -> float:
+    """The rate of `known`, or a better one that another row proves: a smaller working set is never slower than a larger
+    one, and several threads are never slower than fewer."""
+    proven = (
+        one.rate
+        for one in rows
+        if (one.kind, one.what) == (known.kind, known.what)
+        and one.holds >= known.holds
+        and one.threads <= known.threads
+    )
+    return max(proven, default=known.rate)
+
+
 def disturbed(rows: Iterable[Ceiling], scales: float = SCALES) -> list[Ceiling]:
-    """Rates of several threads in their own caches or registers that are less than `scales` times that of one thread:
-    another process had a core during all samples."""
+    """Rates that another process has lowered during all samples: those that other rows contradict (see `at_least`), and
+    those of several threads in their own caches or registers that are less than `scales` times that of one thread."""
     rows = list(rows)
     single = {(one.kind, one.what, one.holds): one.rate for one in rows if one.threads == 1}
     found = []
     for one in rows:
         alone = single.get((one.kind, one.what, one.holds // max(one.threads, 1)))
-        if one.threads > 1 and alone is not None and one.rate < scales * alone:
+        is_alone = one.threads > 1 and alone is not None and one.rate < scales * alone
+        if is_alone or one.kind != "launch" and one.rate < CONTRADICTED * at_least(rows, one):
             found.append(one)
     return found
 
 
 def better(known: Iterable[Ceiling], again: Iterable[Ceiling]) -> list[Ceiling]:
-    """`known` with what was measured again: the better rate of each, and what is new behind them."""
+    """`known` with what was measured again: the better rate of each (the shorter launch), and what is new behind."""
     rows = {(one.kind, one.what, one.threads, one.holds): one for one in known}
     for one in again:
         key = (one.kind, one.what, one.threads, one.holds)
-        if key not in rows or one.rate > rows[key].rate:
+        is_better = key not in rows or (
+            one.rate < rows[key].rate if one.kind == "launch" else one.rate > rows[key].rate
+        )
+        if is_better:
             rows[key] = one
     return list(rows.values())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
@@ -13,7 +14,7 @@ from statistics import median
 
 from tinyexplore.device import Device
 from tinyexplore.engine import compile_many, schedule, step_by_step
-from tinyexplore.explore.analysis.machine.probes import ACCESSES, Prober, better, ceiling, disturbed
+from tinyexplore.explore.analysis.machine.probes import ACCESSES, Prober, at_least, better, ceiling, disturbed
 from tinyexplore.explore.tracefile.figures import figures_text
 from tinyexplore.explore.tracefile.model import Ceiling
 from tinyexplore.runtime.cache import find, keep
@@ -22,9 +23,10 @@ from tinyexplore.target import chosen, core_count
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import recording
 
-FORMAT = 2  # of the file; another number is another file
+FORMAT = 3  # of the file; another number is another file
 MEASURED = ("LLVM", "CLANG")  # the devices that the probes speak for
 LAUNCHES = 200  # of the smallest kernel
+IMPROVE_S = 1.5  # for rates that are measured again
 FITS = 0.9  # of a kernel's bytes must fit into a working set
 _UNITS = {"arithmetic": "G op/s", "memory": "GB/s", "clock": "GHz", "launch": "µs", "gather": "G/s", "runs": "GB/s"}
 
@@ -41,7 +43,7 @@ class Ceilings:
     def peak(self, what: str = "float32", threads: int = 0) -> Ceiling | None:
         """The arithmetic of one type, by so many threads (0: by as many as were measured)."""
         rows = [one for one in self.rows if one.kind == "arithmetic" and one.what == what]
-        return max((one for one in rows if threads in (0, one.threads)), key=lambda one: one.rate, default=None)
+        return max((one for one in rows if not threads or one.threads <= threads), key=_rate, default=None)
 
     def bandwidth(self, nbytes: int, write_share: float = 0.0, threads: int = 0) -> Ceiling | None:
         """10⁹ bytes a second through a working set of `nbytes`, of which `write_share` is written.
@@ -50,11 +52,9 @@ class Ceilings:
         are interpolated in the time for each byte.
         """
         rows = [one for one in self.rows if one.kind == "memory" and threads in (0, one.threads)]
-        return max(
-            (found for count in {one.threads for one in rows} if (found := _mixed(rows, nbytes, write_share, count))),
-            key=lambda one: one.rate,
-            default=None,
-        )
+        counts = {one.threads for one in rows}
+        mixed = (_mixed(self.rows, nbytes, write_share, count) for count in counts)
+        return max((one for one in mixed if one is not None), key=_rate, default=None)
 
     def gather(self, nbytes: int, threads: int) -> Ceiling | None:
         """10⁹ loads a second from random places of a table of `nbytes`: of the next larger table measured."""
@@ -78,7 +78,8 @@ class Ceilings:
     def _next_larger(self, kind: str, what: str, nbytes: int, threads: int) -> Ceiling | None:
         mine = [one for one in self.rows if (one.kind, one.what, one.threads) == (kind, what, threads) and one.rate]
         mine.sort(key=lambda one: one.holds)
-        return next((one for one in mine if one.holds >= FITS * nbytes), mine[-1] if mine else None)
+        found = next((one for one in mine if one.holds >= FITS * nbytes), mine[-1] if mine else None)
+        return None if found is None else replace(found, rate=at_least(self.rows, found))
 
     @property
     def clock_ghz(self) -> float | None:
@@ -121,12 +122,16 @@ class Ceilings:
         return found
 
 
+def _rate(one: Ceiling) -> float:
+    return one.rate
+
+
 def _cell(one: Ceiling | None) -> str:
     return "" if one is None else f"{figures_text(one.rate)} {_UNITS[one.kind]} ±{100 * one.spread / 2:.0f} %"
 
 
 def _mixed(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: int) -> Ceiling | None:
-    mine = [one for one in rows if one.threads == threads]
+    mine = [one for one in rows if one.kind == "memory" and one.threads == threads]
     sizes = sorted({one.holds for one in mine})
     if not sizes:
         return None
@@ -141,7 +146,7 @@ def _mixed(rows: Iterable[Ceiling], nbytes: int, write_share: float, threads: in
     above = [pair for pair in known if pair[0] >= write_share] or known[-1:]
     (low, a), (high, b) = below[-1], above[0]
     part = 0.0 if high == low else (write_share - low) / (high - low)
-    rate = 1 / ((1 - part) / a.rate + part / b.rate)
+    rate = 1 / ((1 - part) / at_least(rows, a) + part / at_least(rows, b))
     nearer = a if part < 0.5 else b
     level = nearer.name.removeprefix(nearer.what).strip()
     return replace(nearer, name=level or nearer.name, rate=rate, samples=nearer.samples)
@@ -182,12 +187,14 @@ def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> 
 
 
 def improve(known: Ceilings, wanted: Iterable[Ceiling]) -> Ceilings:
-    """Measures the rates of `wanted` again, or for the first time, and keeps the better ones."""
+    """Measures the rates of `wanted` again, or for the first time, and keeps the better ones; none after IMPROVE_S."""
     described = Device["LLVM"].target
     prober = Prober(described.threads, described.l1_bytes, described.l2_bytes)
-    rows = list(known.rows)
+    rows, began = list(known.rows), time.perf_counter()
     for one in wanted:
         rows = better(rows, prober.again(one))
+        if time.perf_counter() - began > IMPROVE_S:
+            break
     found = replace(known, rows=tuple(rows))
     key = key_of(known.cpu, known.target, described.features)
     _known[key] = found

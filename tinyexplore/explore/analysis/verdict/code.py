@@ -25,6 +25,20 @@ LATENCY = 4  # cycles from an addition or multiply-add to the next one that wait
 WIDTH = 6  # instructions that begin in a cycle, at most
 DIVISION = 10  # multiply-adds in whose time one division or square root of vectors is done, at least
 _FLOAT = {Ops.ADD, Ops.MUL, Ops.MULACC, Ops.MAX, Ops.MIN, Ops.NEG, Ops.FDIV, Ops.SQRT}
+_INTEGER = {
+    Ops.ADD,
+    Ops.MUL,
+    Ops.MULACC,
+    Ops.XOR,
+    Ops.AND,
+    Ops.OR,
+    Ops.SHL,
+    Ops.SHR,
+    Ops.MAX,
+    Ops.MIN,
+    Ops.NEG,
+}
+OTHERS = 4  # additions, shifts and bit operations of vectors in the time of one multiplication of int32
 _VECTOR = re.compile(r"\b[xyz]mm\d+")
 _SCALAR = re.compile(r"(ss|sd|sh)$")
 _ARITHMETIC = re.compile(
@@ -218,4 +232,42 @@ def executed_operations(uops: Sequence[UOp]) -> int:
     return total
 
 
-__all__ = ["CodeModel", "HotLoop", "code_model", "executed_operations", "hot_loop_of", "redundancy"]
+def integer_operations(uops: Sequence[UOp]) -> int:
+    """Multiply-adds of integers in whose time the integer operations of one run are done, lane by lane: as many as
+    there are multiplications, or a quarter of the others. Those that only compute places in memory do not count."""
+    counted = _values(uops)
+    products = others = 0
+    times = [1]
+    for node in uops:
+        if node.op is Ops.RANGE:
+            times.append(times[-1] * size_of(node))
+        elif node.op is Ops.ENDRANGE:
+            times.pop()
+        elif node in counted and node.op in _INTEGER and dtypes.is_int(node.dtype):
+            lanes = times[-1] * node.dtype.count
+            is_product = node.op in (Ops.MUL, Ops.MULACC)
+            products, others = products + lanes * is_product, others + lanes * (not is_product)
+    return max(products, others // OTHERS)
+
+
+def _values(uops: Sequence[UOp]) -> set[UOp]:
+    """What is stored or accumulated, and what that is computed from, without places in memory."""
+    found: set[UOp] = set()
+    waiting = [node.src[1] for node in uops if node.op in (Ops.STORE, Ops.ASSIGN)]
+    while waiting:
+        node = waiting.pop()
+        if node not in found and node.op not in (Ops.INDEX, Ops.RANGE):
+            found.add(node)
+            waiting += node.src
+    return found
+
+
+__all__ = [
+    "CodeModel",
+    "HotLoop",
+    "code_model",
+    "executed_operations",
+    "hot_loop_of",
+    "integer_operations",
+    "redundancy",
+]

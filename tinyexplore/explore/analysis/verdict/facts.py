@@ -26,6 +26,7 @@ from tinyexplore.explore.analysis.verdict.code import (
     code_model,
     executed_operations,
     hot_loop_of,
+    integer_operations,
     redundancy,
 )
 from tinyexplore.kernel import Kernel
@@ -41,6 +42,7 @@ FAR = 4096  # bytes from one run to the next that no hardware prefetcher crosses
 WAKES = 20.0  # microseconds from which on the limit is that of all threads
 L1_WAYS, L2_WAYS = 8, 16
 ALIGNED_LOADS = {True: (0.8, 0.39), False: (1.75, 0.72)}  # vector loads a cycle: crossing a line or not; from L1, L2
+SPARSE = 0.75  # of its buffers' bytes: a kernel that touches less is judged by what it touches
 LEVEL_GAIN = 1.3  # times the bandwidth of memory that a cache has at least
 NARROW = {"bfloat16": "bfloat16 dot", "int8": "int8 dot", "uint8": "int8 dot"}
 PAYS = 1.3  # times the float32 rate from which on dot instructions are worth a word
@@ -87,7 +89,7 @@ class Facts:
     own_memory_us: float
     """The same, of as many threads as shared it."""
     operations: int
-    """Floating-point operations needed, lane by lane; with dot instructions, as the kernel counts them."""
+    """Operations of `arithmetic` that are needed, lane by lane; with dot instructions, as the kernel counts them."""
     arithmetic: str
     """The type whose ceiling holds."""
     compute_us: float
@@ -282,10 +284,11 @@ class _Loops:
 
     def _bytes(self) -> tuple[int, int]:
         """Bytes that must move, and of these those that are written."""
-        if not self.random:
+        touched = {buffer: self._touched(buffer) for buffer in self.sizes}
+        if not self.random and sum(touched.values()) >= SPARSE * sum(self.sizes.values()):
             return self.info.bytes_moved, self.info.bytes_written
         read = written = 0
-        for buffer, nbytes in self.sizes.items():
+        for buffer, nbytes in touched.items():
             mine = [one for one in self.random if one.buffer == buffer]
             if mine:
                 visits, each = _visits(mine[0]), max(runs_of(mine[0]).run_bytes, mine[0].item_bytes)
@@ -296,14 +299,22 @@ class _Loops:
                 read += nbytes
         return read + written, written
 
+    def _touched(self, buffer: int) -> int:
+        """Bytes of the cache lines of a buffer that the kernel touches; all, where that is not known."""
+        mine = [one for one in self.pattern.operands if one.buffer == buffer]
+        return min(self.sizes[buffer], sum(one.inside(0) for one in mine))
+
     def _arithmetic(self) -> tuple[int, str, tuple[float, float], str]:
         """Operations, their type, 10⁹ of them a second by all threads and by the kernel's, unused dot instructions."""
         types = self.info.arithmetic
         dots = next((one for one in types if one.endswith("dot")), "")
-        kind = dots or ("float64" if "float64" in types and "float32" not in types else "float32")
+        floats = "float64" if "float64" in types and "float32" not in types else "float32"
+        kind = dots or (floats if types else "int32")
         redundant = redundancy(self.kept.uops, self.kernel)
         if dots:
             operations = self.info.flops
+        elif kind == "int32":
+            operations = round(2 * integer_operations(self.kept.uops) / (redundant if redundant >= 2 else 1))
         else:
             operations = round(2 * executed_operations(self.kept.uops) / (redundant if redundant >= 2 else 1))
         peak, own = (self._peak(kind, count) for count in (self.all_threads, self.threads))

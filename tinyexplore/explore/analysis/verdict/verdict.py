@@ -173,12 +173,12 @@ def _bandwidth_text(facts: Facts) -> str:
 def _compute_text(facts: Facts) -> str:
     time_us = facts.judged_us
     used, most = _rate(facts.operations, time_us), _rate(facts.operations, facts.least_us[1])
-    at = f"Arithmetic: {used} of {most} G operations a second ({facts.arithmetic})"
+    at = [f"Arithmetic: {used} of {most} G operations a second ({facts.arithmetic})"] if facts.least_us[1] else []
     limit = f"Compute, {_percent(min(1.0, facts.share))} of its limit"
     if facts.share < 0.65 and facts.has_model:
-        at += f"; its instructions explain {_percent(min(1.0, facts.code_share))} of the time"
-        at += f", the busiest: {facts.ports}" if facts.ports and facts.code_share <= OFF else ""
-    return f"{limit}. {at}."
+        ports = f", the busiest: {facts.ports}" if facts.ports and facts.code_share <= OFF else ""
+        at.append(f"Its instructions explain {_percent(min(1.0, facts.code_share))} of the time{ports}")
+    return f"{limit}. {'. '.join(at)}."
 
 
 def _latency_text(facts: Facts) -> str:
