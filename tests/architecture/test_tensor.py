@@ -1,4 +1,4 @@
-"""How Tensor is put together: mixins side by side over one base, none of which is made of another."""
+"""How Tensor is put together: classes by subject, each made of those whose methods it calls."""
 
 from __future__ import annotations
 
@@ -10,41 +10,49 @@ from pathlib import Path
 import tinyexplore
 from tinyexplore import Tensor
 from tinyexplore.tensor.base import Base
+from tinyexplore.util.interpreter import Findable
 
 FOLDER = Path(tinyexplore.__file__).parent / "tensor"
-FIRST, *MIXINS = Tensor.__bases__
+PARTS = [part for part in Tensor.__mro__ if issubclass(part, Base)]
 OF_EVERY_CLASS = {*vars(type("Empty", (), {"__slots__": ()})), "__slots__", "__annotations__", "__static_attributes__"}
 
 
-def test_mixins_stand_side_by_side() -> None:
-    assert FIRST is Base
-    assert {mixin.__bases__ for mixin in MIXINS} == {(object,)}
-    assert all(mixin.__subclasses__() == [Tensor] for mixin in MIXINS)
+def test_all_parts_stand_on_the_base() -> None:
+    assert PARTS[0] is Tensor and PARTS[-1] is Base
+    assert Base.__bases__ == (Findable,)
 
 
-def test_no_two_mixins_have_a_method_of_the_same_name() -> None:
-    # `Tensor.training = True` stores a value on Tensor that hides the default of a mixin
-    parts = (Tensor, *Tensor.__bases__)
-    names = Counter(name for part in parts for name, value in vars(part).items() if not isinstance(value, bool))
-    assert {name for name, count in names.items() if count > 1} <= OF_EVERY_CLASS
+def test_no_two_parts_have_a_method_of_the_same_name() -> None:
+    # `Tensor.training = True` stores a value on Tensor that hides the default of the base
+    names = Counter(name for part in PARTS for name, value in vars(part).items() if not isinstance(value, bool))
+    assert {name for name, count in names.items() if count > 1} <= {*OF_EVERY_CLASS, "plain"}
 
 
-def test_every_class_whose_methods_are_a_tensors_is_one_of_its_bases() -> None:
-    said = {
-        node.name
+def test_no_module_but_those_of_whole_tensors_imports_tensor() -> None:
+    importers = {
+        path.stem
         for path in FOLDER.glob("*.py")
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.ClassDef) and "self: Tensor" in ast.unparse(node)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "tinyexplore.tensor.tensor"
     }
-    assert said == {part.__name__ for part in Tensor.__bases__}
+    assert importers == {"__init__", "function", "living"}
+
+
+def test_a_result_is_a_tensor_also_of_a_class_below() -> None:
+    class Parameter(Tensor):
+        __slots__ = ()
+
+    assert type(Parameter([1.0]) + 1) is type(Parameter([1.0]).sum()) is Tensor
 
 
 def test_a_tensor_has_room_for_what_it_is_and_nothing_else() -> None:
     assert not hasattr(Tensor(1), "__dict__")
 
 
-def test_a_signature_shows_self_as_any_other_class_does() -> None:
+def test_a_signature_says_tensor() -> None:
     shown = str(inspect.signature(Tensor.softmax))
     assert shown == "(self, axis: 'int' = -1, dtype: 'DTypeLike | None' = None) -> 'Tensor'"
-    methods = [value for part in Tensor.__bases__ for value in vars(part).values() if inspect.isfunction(value)]
-    assert [method for method in methods if "self" in method.__annotations__] == []
+    assert str(inspect.signature(Tensor.eye)).endswith("-> 'Tensor'")
+    methods = [getattr(value, "__func__", value) for part in PARTS for value in vars(part).values()]
+    notes = [note for method in methods for note in getattr(method, "__annotations__", {}).values()]
+    assert notes and [note for note in notes if "Self" in note] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, cast
 from warnings import warn
 from weakref import ref
@@ -24,8 +25,9 @@ from tinyexplore.autograd import (
 from tinyexplore.autograd.rules import REDUCE_GRADIENTS, contiguous_backward_gradient, step_gradient
 from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, ImageDType, dtypes, to_dtype
-from tinyexplore.lazy import LazyBuffer, ShardedBuffer, StoredBuffer
+from tinyexplore.lazy import LazyBuffer, Origin, ShardedBuffer, StoredBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor import data as conversion
 from tinyexplore.tensor.changes import note_change
 from tinyexplore.tensor.checks import need_int, need_tensor
 from tinyexplore.uop import Ops, UOp
@@ -33,13 +35,16 @@ from tinyexplore.uop.symbolic import simplified
 from tinyexplore.util.interpreter import ASKING, Findable, references
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    from typing_extensions import Self
 
 _MARK_THEM = "make the targets with requires_grad=True, or call requires_grad_() on them, before computing with them"
 
 Shape = tuple[int, ...]
 Axes = int | Sequence[int] | None
 DTypeLike = DType | str
+
+
+_new = Findable.__new__
 
 
 class Base(Findable):
@@ -50,19 +55,66 @@ class Base(Findable):
     __slots__ = ("lazydata", "requires_grad", "grad", "_ctx", "_root", "was_changed", "__weakref__")
     lazydata: LazyBuffer
     requires_grad: bool | None
-    grad: Tensor | None
+    grad: Self | None
     _ctx: Step | None
-    _root: ref[Tensor] | None
+    _root: ref[Self] | None
     was_changed: bool
 
     training: ClassVar[bool] = False
     no_grad: ClassVar[bool] = False
+
+    plain: ClassVar[type[Any]]  # Tensor: results are of this class, also where an operand is of one below it
+
+    @classmethod
+    def _wrap(cls, lazydata: LazyBuffer) -> Self:
+        """The tensor of a value."""
+        result: Any = _new(cls.plain)
+        result.lazydata = lazydata
+        result.requires_grad = None
+        result.grad = None
+        result._ctx = None
+        result._root = None
+        return cast("Self", result)
+
+    def __init__(
+        self,
+        data: Any,
+        device: str | Sequence[str] | None = None,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> None:
+        self._ctx = self._root = None
+        self.grad = None
+        self.requires_grad = requires_grad
+        target = None if dtype is None else to_dtype(dtype)
+        if isinstance(data, Base):
+            data = data.lazydata.detached()
+        if isinstance(data, PurePath):
+            data, target = conversion.file_elements(data, target or dtypes.uint8), None
+        if isinstance(data, LazyBuffer):
+            lazydata = data if target is None else data.cast(target)
+            self.lazydata = lazydata if device is None else lazydata.copy_to_device(Device.canonicalize(device))
+        else:
+            self.lazydata = conversion.lazydata_of(data, target, Device.canonicalize(device))
+            self.lazydata.note = Origin.DATA
+        if isinstance(dtype, ImageDType):
+            self.lazydata = self.cast(dtype).lazydata
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """A view that is copied or pickled becomes a tensor by itself."""
         names = [name for kind in type(self).__mro__ for name in vars(kind).get("__slots__", ())]
         kept = {name: getattr(self, name) for name in names if name != "__weakref__" and hasattr(self, name)}
         return None, {**kept, "_root": None}
+
+    @classmethod
+    def from_node(cls, y: int | UOp, **kwargs: Any) -> Self:
+        """A size, symbolic or not, as a tensor without axes."""
+        return cls(y, **kwargs)
+
+    @classmethod
+    def _is_tensor(cls, value: object) -> TypeGuard[Self]:
+        """True for a Tensor, and for one of a class below it."""
+        return isinstance(value, Base)
 
     # *** asking ***
 
@@ -142,9 +194,7 @@ class Base(Findable):
 
     # *** one operation: a new LazyBuffer, and a step on the tape where somebody wants gradients ***
 
-    def _taped(
-        self: Tensor, lazydata: LazyBuffer, rule: GradientRule | None, inputs: tuple[Any, ...], arg: Any
-    ) -> Tensor:
+    def _taped(self, lazydata: LazyBuffer, rule: GradientRule | None, inputs: tuple[Any, ...], arg: Any) -> Self:
         """The tensor of `lazydata`, which `rule` differentiates with respect to `inputs`."""
         result = self._wrap(lazydata)
         if rule is None or type(self).no_grad:
@@ -158,19 +208,17 @@ class Base(Findable):
                 return result
         return result
 
-    def _by_own_rule(
-        self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None
-    ) -> Tensor:
+    def _by_own_rule(self, lazydata: LazyBuffer, rule: GradientRule, inputs: tuple[Any, ...], arg: Any = None) -> Self:
         """The tensor of `lazydata`, newly made, which `rule` differentiates and its operations one by one do not."""
         lazydata.note = OwnRule(rule, [one.lazydata for one in inputs], arg).on(lazydata)
         return self._taped(lazydata, rule, inputs, arg)
 
-    def _unary(self: Tensor, op: Ops) -> Tensor:
+    def _unary(self, op: Ops) -> Self:
         if self.requires_grad:
             return self._taped(self.lazydata.alu(op), GRADIENTS.get(op), (self,), None)
         return self._wrap(self.lazydata.alu(op))
 
-    def _alu(self: Tensor, op: Ops, other: Tensor, third: Tensor | None = None) -> Tensor:
+    def _alu(self, op: Ops, other: Self, third: Self | None = None) -> Self:
         """`op` on tensors that already agree in shape and dtype."""
         if third is not None:
             lazydata = self.lazydata.alu(op, other.lazydata, third.lazydata)
@@ -180,7 +228,7 @@ class Base(Findable):
             return self._taped(lazydata, GRADIENTS.get(op), (self, other), None)
         return self._wrap(lazydata)
 
-    def _moved(self: Tensor, op: Ops, lazydata: LazyBuffer) -> Tensor:
+    def _moved(self, op: Ops, lazydata: LazyBuffer) -> Self:
         """The result of a movement; where nothing moved, the tensor itself."""
         if lazydata is self.lazydata:
             return self
@@ -192,11 +240,19 @@ class Base(Findable):
         result._root = ref(self) if root is None else root
         return result
 
-    def _reshaped(self, shape: Shape) -> Tensor:
+    def _reshaped(self, shape: Shape) -> Self:
         """Under another shape, which is known to fit."""
         return self._moved(Ops.RESHAPE, self.lazydata.reshape(shape))
 
-    def _reduced(self: Tensor, op: Ops, axes: Shape) -> Tensor:
+    def _broadcast_to(self, shape: Shape) -> Self:
+        """Expanded to `shape`, which is known to fit."""
+        have = self.lazydata.shape
+        if have == shape:
+            return self
+        padded = self if len(have) == len(shape) else self._reshaped((1,) * (len(shape) - len(have)) + have)
+        return padded._moved(Ops.EXPAND, padded.lazydata.expand(shape))
+
+    def _reduced(self, op: Ops, axes: Shape) -> Self:
         """The reduction over `axes`, which stay with size 1."""
         if not axes:
             return self
@@ -205,11 +261,11 @@ class Base(Findable):
             return self._by_own_rule(lazydata, REDUCE_GRADIENTS[op], (self,), axes)  # in two steps: shares are of all
         return self._taped(lazydata, REDUCE_GRADIENTS[op], (self,), axes)
 
-    def _unmoved(self, value: ConstType, shape: Shape) -> Tensor:
+    def _unmoved(self, value: ConstType, shape: Shape) -> Self:
         """`value` everywhere, whatever this tensor is: on its tape, with gradient 0."""
         return self._by_own_rule(self._const(value, shape=shape).lazydata, step_gradient, (self,))
 
-    def _const(self: Tensor, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Tensor:
+    def _const(self, value: ConstType | UOp, dtype: DType | None = None, shape: Shape | None = None) -> Self:
         """`value` everywhere, with this tensor's dtype and shape unless told otherwise."""
         lazydata = self.lazydata
         if isinstance(lazydata, StoredBuffer):
@@ -223,7 +279,7 @@ class Base(Findable):
 
     # *** dtype and memory ***
 
-    def cast(self: Tensor, dtype: DTypeLike) -> Tensor:
+    def cast(self, dtype: DTypeLike) -> Self:
         """The values converted: float → int truncates, anything → bool asks for ≠ 0.
 
         To a texture (`dtypes.imageh`, `imagef`) that the tensor fills: stored as float16 or float32, read as float32;
@@ -238,7 +294,7 @@ class Base(Findable):
             return self
         return self._taped(self.lazydata.cast(target), GRADIENTS[Ops.CAST], (self,), None)
 
-    def bitcast(self: Tensor, dtype: DTypeLike) -> Tensor:
+    def bitcast(self, dtype: DTypeLike) -> Self:
         """The same bits read as another dtype; where its size is another, the last axis grows or shrinks."""
         if self.requires_grad:
             raise RuntimeError("bitcast has no gradient: detach() the tensor first")
@@ -255,20 +311,20 @@ class Base(Findable):
         resized = _split_words(bits, there) if here > there else _joined_words(bits, there)
         return self._wrap(resized.bitcast(target))
 
-    def contiguous(self: Tensor) -> Tensor:
+    def contiguous(self) -> Self:
         """The same values, in memory of their own once they are computed."""
         lazydata = self.lazydata.contiguous()
         if lazydata is self.lazydata:
             return self
         return self._taped(lazydata, GRADIENTS[Ops.CONTIGUOUS], (self,), None)
 
-    def contiguous_backward(self: Tensor) -> Tensor:
+    def contiguous_backward(self) -> Self:
         """The tensor itself; its gradient is computed into memory of its own."""
         if not self.requires_grad:
             return self
         return self._taped(self.lazydata, contiguous_backward_gradient, (self,), None)
 
-    def to(self: Tensor, device: str | Sequence[str] | None) -> Tensor:
+    def to(self, device: str | Sequence[str] | None) -> Self:
         """The same values and the same `grad` on another device (None: the default one); of several, whole on each."""
         target = Device.canonicalize(device)
         if target == self.lazydata.device:
@@ -280,7 +336,7 @@ class Base(Findable):
             result.grad = self.grad.to(device)
         return result
 
-    def to_(self: Tensor, device: str | Sequence[str] | None) -> Tensor:
+    def to_(self, device: str | Sequence[str] | None) -> Self:
         """Moves this very tensor (a parameter, say) to another device."""
         note_change(self)
         self.lazydata = self.lazydata.copy_to_device(Device.canonicalize(device))
@@ -288,9 +344,7 @@ class Base(Findable):
             self.grad.to_(device)
         return self
 
-    def shard(
-        self: Tensor, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None
-    ) -> Tensor:
+    def shard(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Self:
         """The same values on several devices: divided along `axis`, in parts of sizes `splits` or as equal as can be;
         without `axis`, and where a part would be empty, whole on each."""
         if self.requires_grad:
@@ -299,16 +353,14 @@ class Base(Findable):
         result.requires_grad = self.requires_grad
         return result
 
-    def shard_(
-        self: Tensor, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None
-    ) -> Tensor:
+    def shard_(self, devices: Sequence[str], axis: int | None = None, splits: Sequence[int] | None = None) -> Self:
         """Puts this very tensor (a parameter, say) on several devices."""
         shards = self._shards(devices, axis, splits)
         note_change(self)
         self.lazydata = shards
         return self
 
-    def shard_like(self, y: Tensor) -> Tensor:
+    def shard_like(self, y: Self) -> Self:
         """The same values where those of `y` are: on its device, or on its devices and divided in the same way."""
         need_tensor(y, "shard_like: what to lie like")
         model = y.lazydata
@@ -342,22 +394,22 @@ class Base(Findable):
             return self.lazydata.copy_to_device(Device.canonicalize(devices[0]))
         return ShardedBuffer.of(self.lazydata, Device.canonicalize(devices), place, splits)
 
-    def llvm(self) -> Tensor:
+    def llvm(self) -> Self:
         return self.to("LLVM")
 
-    def clang(self) -> Tensor:
+    def clang(self) -> Self:
         return self.to("CLANG")
 
-    def python(self) -> Tensor:
+    def python(self) -> Self:
         return self.to("PYTHON")
 
-    def cuda(self) -> Tensor:
+    def cuda(self) -> Self:
         return self.to("CUDA")
 
-    def gpu(self) -> Tensor:
+    def gpu(self) -> Self:
         return self.to("GPU")
 
-    def llvm_bf16_cast(self, dtype: DTypeLike) -> Tensor:
+    def llvm_bf16_cast(self, dtype: DTypeLike) -> Self:
         """A bfloat16 tensor converted on LLVM, for the sake of devices that cannot."""
         if self.dtype is not dtypes.bfloat16:
             raise TypeError(f"llvm_bf16_cast of a {self.dtype.name} tensor: it is for bfloat16; use cast()")
@@ -365,24 +417,24 @@ class Base(Findable):
 
     # *** the tape ***
 
-    def detach(self: Tensor) -> Tensor:
+    def detach(self) -> Self:
         """The same value, which no gradient goes through."""
         result = self._wrap(self.lazydata.detached())
         result.requires_grad = False
         return result
 
-    def _value(self: Tensor) -> Tensor:
+    def _value(self) -> Self:
         """The same value off the tape, to compute something with that says itself what its gradient is."""
         result = self._wrap(self.lazydata)
         result.requires_grad = False
         return result
 
-    def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Asks for a gradient (or not); returns the tensor."""
         self.requires_grad = requires_grad
         return self
 
-    def backward(self: Tensor, gradient: Tensor | None = None) -> Tensor:
+    def backward(self, gradient: Self | None = None) -> Self:
         """Adds to `grad` of every tensor with `requires_grad` that this one was computed from.
 
         `gradient` is that of this tensor; a scalar needs none. So do the tensors in between that somebody holds beside
@@ -399,7 +451,7 @@ class Base(Findable):
             return self
         reached = gradients(self, seed)
         for (tensor, found), is_wanted in zip(reached, _wanted(reached)):
-            if not is_wanted or not tensor.requires_grad or not is_tensor(tensor):  # else of a walk repeated
+            if not is_wanted or not tensor.requires_grad or not isinstance(tensor, Base):  # else of a walk repeated
                 continue
             if tensor.grad is None:
                 tensor.grad = self._wrap(found)
@@ -409,9 +461,7 @@ class Base(Findable):
                 tensor.grad.lazydata = tensor.grad.lazydata.alu(Ops.ADD, found)
         return self
 
-    def gradient(
-        self: Tensor, *targets: Tensor, gradient: Tensor | None = None, materialize_grads: bool = False
-    ) -> list[Tensor]:
+    def gradient(self, *targets: Self, gradient: Self | None = None, materialize_grads: bool = False) -> list[Self]:
         """The gradient of this tensor with respect to each target; `grad` fields are left alone.
 
         Targets are tensors with `requires_grad`, and what was computed from such; or, where nothing is marked, any
@@ -451,9 +501,7 @@ class Base(Findable):
                 result.requires_grad = True
         return results
 
-    def _gradient_of_graph(
-        self: Tensor, targets: Sequence[Tensor], gradient: Tensor | None, materialize_grads: bool
-    ) -> list[Tensor]:
+    def _gradient_of_graph(self, targets: Sequence[Self], gradient: Self | None, materialize_grads: bool) -> list[Self]:
         """`gradient` where nothing is marked: what this tensor will be computed from tells how it depends on them."""
         for position, target in enumerate((self, *targets)):
             who = "this tensor" if position == 0 else f"target {position - 1}"
@@ -471,7 +519,7 @@ class Base(Findable):
                 "detach() what is a constant"
             ) from None
         reached = {id(taped): value for taped, value in gradients(root, seed)}
-        results: list[Tensor] = []
+        results: list[Self] = []
         for position, target in enumerate(targets):
             value = reached.get(id(found.get(id(target.lazydata))))
             if value is not None:
@@ -491,7 +539,7 @@ class Base(Findable):
         return results
 
     @classmethod
-    def _on_tape(cls: type[Tensor], value: LazyBuffer | TapedBuffer) -> Tensor:
+    def _on_tape(cls, value: LazyBuffer | TapedBuffer) -> Self:
         """The tensor of a value that a gradient rule was given."""
         if isinstance(value, LazyBuffer):
             return cls._wrap(value)
@@ -499,14 +547,14 @@ class Base(Findable):
         result.requires_grad, result._ctx = value.requires_grad, value._ctx
         return result
 
-    def _stationary(self, centred: Tensor) -> Tensor:
+    def _stationary(self, centred: Self) -> Self:
         """`centred`, this minus something in which the result is stationary (a sum of squares in the mean, say).
 
         The gradient goes to this alone; the gradient's own gradient knows how `centred` was made.
         """
         return self._taped(centred.lazydata, stationary_gradient, (self,), centred)
 
-    def _seed(self, gradient: Tensor | None, asked: str) -> Tensor:
+    def _seed(self, gradient: Self | None, asked: str) -> Self:
         """The gradient of this tensor itself, for the method named `asked`."""
         if not self.requires_grad:
             raise RuntimeError(
@@ -515,7 +563,7 @@ class Base(Findable):
             )
         return self._seed_of(gradient, asked)
 
-    def _seed_of(self: Tensor, gradient: Tensor | None, asked: str) -> Tensor:
+    def _seed_of(self, gradient: Self | None, asked: str) -> Self:
         if gradient is None:
             if self.shape != ():
                 raise RuntimeError(
@@ -538,11 +586,6 @@ def _wanted(reached: Sequence[tuple[Any, Any]]) -> list[bool]:
             if id(source) in taped:
                 taped[id(source)] += 1
     return [pair[0]._ctx is None or count - taped[id(pair[0])] > ASKING + 1 for count, pair in zip(counts, reached)]
-
-
-def is_tensor(value: Any) -> TypeGuard[Tensor]:
-    """True for a Tensor, and for one of a class below it."""
-    return isinstance(value, Base)
 
 
 def unsigned_of(itemsize: int) -> DType:

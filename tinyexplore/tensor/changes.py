@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count as counter
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer, parts_of
@@ -23,9 +23,21 @@ from tinyexplore.util.at_once import at_once
 
 if TYPE_CHECKING:
     from tinyexplore.device import Buffer
-    from tinyexplore.tensor.base import Base
 
 T = TypeVar("T")
+
+
+class Changeable(Protocol):
+    """A tensor, as far as a change of its value goes.
+
+    lazydata: the value; requires_grad: as on a tensor
+    was_changed: set by the first change; no_grad: True inside `inference_mode`
+    """
+
+    lazydata: LazyBuffer
+    requires_grad: bool | None
+    was_changed: bool
+    no_grad: ClassVar[bool]
 
 
 @dataclass(eq=False)
@@ -37,10 +49,10 @@ class Notes:
     same. `kept`: values to go back to, of tensors whose memory of before is written to.
     """
 
-    changed: dict[int, tuple[Base, LazyBuffer]] = field(default_factory=dict)
+    changed: dict[int, tuple[Changeable, LazyBuffer]] = field(default_factory=dict)
     in_part: set[int] = field(default_factory=set)
     keys: dict[Buffer, int] = field(default_factory=dict)
-    about_to_change: Callable[[Base], None] = lambda tensor: None
+    about_to_change: Callable[[Changeable], None] = lambda tensor: None
     outer: Notes | None = None
     kept: dict[int, LazyBuffer] = field(default_factory=dict)
 
@@ -88,7 +100,7 @@ def is_noted() -> bool:
     return _notes.get() is not None
 
 
-def note_change(tensor: Base, *, in_part: bool = False) -> None:
+def note_change(tensor: Changeable, *, in_part: bool = False) -> None:
     """`tensor` is about to take over another value, or its own with another part."""
     Epoch.advance()
     tensor.was_changed = True
@@ -113,7 +125,7 @@ def note_key(buffer: Buffer, size: int) -> None:
 # *** writing to a part ***
 
 
-def refuse_gradient_of_part(whole: Base, part: Any) -> None:
+def refuse_gradient_of_part(whole: Changeable, part: Any) -> None:
     """Raises NotImplementedError where `whole`, or `part` that is to be written into it, requires a gradient, and
     gradients are asked for."""
     if not type(whole).no_grad and (whole.requires_grad or getattr(part, "requires_grad", False)):

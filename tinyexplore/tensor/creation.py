@@ -17,13 +17,14 @@ from tinyexplore.tensor.checks import need_int, need_number, need_tensor
 from tinyexplore.tensor.data import checked, elements_at
 from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.movement import flat_sizes, has_negative
+from tinyexplore.tensor.ordering import Ordering
 from tinyexplore.tensor.precision import wide_float
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import as_size, greatest, limits, product, simplified
 from tinyexplore.util import fetch
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    from typing_extensions import Self
 
 
 def _sizes(shape: tuple[Any, ...]) -> Shape:
@@ -33,11 +34,11 @@ def _sizes(shape: tuple[Any, ...]) -> Shape:
     return found
 
 
-class Creation:
+class Creation(Ordering):
     __slots__ = ()
 
-    @staticmethod
-    def _given(made: Tensor, requires_grad: bool | None) -> Tensor:
+    @classmethod
+    def _given(cls, made: Self, requires_grad: bool | None) -> Self:
         """`made`, a new tensor that nothing else was computed for."""
         made.lazydata.note = Origin.DATA
         made.requires_grad = requires_grad
@@ -47,14 +48,14 @@ class Creation:
 
     @classmethod
     def full(
-        cls: type[Tensor],
+        cls,
         shape: int | Sequence[int],
         fill_value: ConstType,
         *,
         device: str | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """`fill_value` everywhere; takes no memory until something needs it."""
         need_number(fill_value, "full: the value")
         kind = dtypes.default_int if isinstance(fill_value, UOp) else dtypes.from_py(fill_value)
@@ -65,21 +66,21 @@ class Creation:
         return cls._given(cls._wrap(lazydata), requires_grad)
 
     @classmethod
-    def zeros(cls: type[Tensor], *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+    def zeros(cls, *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
         return cls.full(_sizes(shape), 0, dtype=dtypes.default_float if dtype is None else dtype, **kwargs)
 
     @classmethod
-    def ones(cls: type[Tensor], *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+    def ones(cls, *shape: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
         return cls.full(_sizes(shape), 1, dtype=dtypes.default_float if dtype is None else dtype, **kwargs)
 
     @classmethod
     def empty(
-        cls: type[Tensor],
+        cls,
         *shape: Any,
         device: str | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """Memory whose content is not defined."""
         sizes = _sizes(shape)
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
@@ -91,8 +92,8 @@ class Creation:
 
     @classmethod
     def from_blob(
-        cls: type[Tensor], ptr: int, shape: Sequence[int], *, dtype: DTypeLike | None = None, device: str | None = None
-    ) -> Tensor:
+        cls, ptr: int, shape: Sequence[int], *, dtype: DTypeLike | None = None, device: str | None = None
+    ) -> Self:
         """What lies in host memory at address `ptr`, row-major, not copied; its owner must keep it there."""
         sizes = _sizes((tuple(shape),))
         target = dtypes.default_float if dtype is None else to_dtype(dtype)
@@ -100,17 +101,15 @@ class Creation:
         return cls._given(cls._wrap(lazydata.reshape(sizes)), None)
 
     @classmethod
-    def from_url(
-        cls: type[Tensor], url: str, gunzip: bool = False, *, checksum: str | None = None, **kwargs: Any
-    ) -> Tensor:
+    def from_url(cls, url: str, gunzip: bool = False, *, checksum: str | None = None, **kwargs: Any) -> Self:
         """The bytes of the file at `url`, downloaded once (see `tinyexplore.util.fetch`) and read when needed."""
         return cls(fetch(url, gunzip=gunzip, checksum=checksum), **kwargs)
 
-    def full_like(self: Tensor, fill_value: ConstType, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Tensor:
+    def full_like(self, fill_value: ConstType, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
         """`fill_value` in this tensor's shape, dtype and device."""
         return self._like(type(self).full, self.shape, fill_value, dtype=dtype, **kwargs)
 
-    def _like(self: Tensor, make: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
+    def _like(self, make: Callable[..., Self], *args: Any, **kwargs: Any) -> Self:
         """What `make` gives with this tensor's dtype and device, unless told others, divided as this one is."""
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = self.dtype
@@ -121,17 +120,17 @@ class Creation:
         result.lazydata = laid_out_as(result.lazydata, self.lazydata)
         return result
 
-    def zeros_like(self: Tensor, **kwargs: Any) -> Tensor:
+    def zeros_like(self, **kwargs: Any) -> Self:
         return self.full_like(0, **kwargs)
 
-    def ones_like(self: Tensor, **kwargs: Any) -> Tensor:
+    def ones_like(self, **kwargs: Any) -> Self:
         return self.full_like(1, **kwargs)
 
     # *** sequences ***
 
     @classmethod
     def arange(
-        cls: type[Tensor],
+        cls,
         start: float,
         stop: float | None = None,
         step: float = 1,
@@ -139,7 +138,7 @@ class Creation:
         device: str | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """start, start + step, … before `stop`; with one argument 0, 1, … before it."""
         if stop is None:
             start, stop = 0, start
@@ -164,7 +163,7 @@ class Creation:
         places = cls._wrap(LazyBuffer.iota(length, ints, Device.canonicalize(device)))
         return cls._given(places._progression(start, step, target), requires_grad)
 
-    def _progression(self: Tensor, start: Any, step: Any, target: DType) -> Tensor:
+    def _progression(self, start: Any, step: Any, target: DType) -> Self:
         """start + step · self for places 0, 1, …, rounded to `target` once: whole numbers are exact, others are
         computed in float32 at least."""
         kind = self.dtype
@@ -190,9 +189,7 @@ class Creation:
         return result.cast(target)
 
     @classmethod
-    def linspace(
-        cls: type[Tensor], start: float, stop: float, steps: int, *, dtype: DTypeLike | None = None, **kwargs: Any
-    ) -> Tensor:
+    def linspace(cls, start: float, stop: float, steps: int, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
         """`steps` numbers from `start` to `stop`, both included, equally far apart."""
         need_number(start, "linspace: start")
         need_number(stop, "linspace: stop")
@@ -217,9 +214,7 @@ class Creation:
         return cls._given(found.cast(target), requires_grad)
 
     @classmethod
-    def eye(
-        cls: type[Tensor], n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any
-    ) -> Tensor:
+    def eye(cls, n: int, m: int | None = None, *, dtype: DTypeLike | None = None, **kwargs: Any) -> Self:
         """n rows, m (or n) columns, 1 on the diagonal, 0 elsewhere."""
         columns = n if m is None else m
         need_int(n, "eye: rows")
@@ -230,7 +225,7 @@ class Creation:
         row, column = cls.arange(n, **kwargs).unsqueeze(1), cls.arange(columns, **kwargs)
         return cls._given((row == column).cast(dtypes.default_float if dtype is None else dtype), requires_grad)
 
-    def meshgrid(self: Tensor, *args: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+    def meshgrid(self, *args: Self, indexing: str = "ij") -> tuple[Self, ...]:
         """The coordinates of a grid over vectors, one tensor per axis."""
         if indexing not in ("ij", "xy"):
             raise ArgumentError(f"meshgrid indexing {indexing!r}: choose 'ij' or 'xy'")
@@ -256,45 +251,45 @@ class Creation:
 
     @classmethod
     def rand(
-        cls: type[Tensor],
+        cls,
         *shape: Any,
         device: str | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """Evenly distributed from 0 to 1, 1 excluded."""
         result = random.rand(cls, _sizes(shape), dtype, Device.canonicalize(device))
         return cls._given(result, requires_grad)
 
     @classmethod
     def randn(
-        cls: type[Tensor],
+        cls,
         *shape: Any,
         device: str | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """Normally distributed with mean 0 and standard deviation 1; of an int dtype: rounded towards zero."""
         result = random.randn(cls, _sizes(shape), dtype, Device.canonicalize(device))
         return cls._given(result, requires_grad)
 
     @classmethod
     def randint(
-        cls: type[Tensor],
+        cls,
         *shape: Any,
         low: int = 0,
         high: int = 10,
         device: str | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """Ints evenly distributed from `low` to `high`, that excluded."""
         result = random.randint(cls, _sizes(shape), low, high, dtype, Device.canonicalize(device))
         result.requires_grad = requires_grad
         return result
 
     @classmethod
-    def randperm(cls: type[Tensor], n: int, *, device: str | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    def randperm(cls, n: int, *, device: str | None = None, dtype: DTypeLike | None = None) -> Self:
         """0 … n - 1 in random order."""
         need_int(n, "randperm: n", 0)
         target = dtypes.default_int if dtype is None else to_dtype(dtype)
@@ -302,28 +297,26 @@ class Creation:
             checked(n - 1, target)
         return cls.rand(n, device=device, dtype=wide_float(dtypes.default_float)).argsort().cast(target)
 
-    def rand_like(self: Tensor, **kwargs: Any) -> Tensor:
+    def rand_like(self, **kwargs: Any) -> Self:
         return self._like(type(self).rand, *self.shape, **kwargs)
 
-    def randn_like(self: Tensor, **kwargs: Any) -> Tensor:
+    def randn_like(self, **kwargs: Any) -> Self:
         return self._like(type(self).randn, *self.shape, **kwargs)
 
     @classmethod
-    def _scaled(
-        cls: type[Tensor], random_tensor: Tensor, scale: float, shift: float, requires_grad: bool | None
-    ) -> Tensor:
+    def _scaled(cls, random_tensor: Self, scale: float, shift: float, requires_grad: bool | None) -> Self:
         result = random_tensor if scale == 1 else random_tensor * scale
         return cls._given(result if shift == 0 else result + shift, requires_grad)
 
     @classmethod
     def normal(
-        cls: type[Tensor],
+        cls,
         *shape: Any,
         mean: float = 0.0,
         std: float = 1.0,
         requires_grad: bool | None = None,
         **kwargs: Any,
-    ) -> Tensor:
+    ) -> Self:
         """Normally distributed."""
         need_number(mean, "normal: mean")
         need_number(std, "normal: std")
@@ -331,13 +324,13 @@ class Creation:
 
     @classmethod
     def uniform(
-        cls: type[Tensor],
+        cls,
         *shape: Any,
         low: float = 0.0,
         high: float = 1.0,
         requires_grad: bool | None = None,
         **kwargs: Any,
-    ) -> Tensor:
+    ) -> Self:
         """Evenly distributed from `low` to `high`, that excluded; of an int dtype: `low` and a whole number."""
         target = to_dtype(kwargs.pop("dtype", None) or dtypes.default_float)
         need_number(low, "uniform: low")
@@ -348,12 +341,12 @@ class Creation:
         return cls._given(found if low == 0 else (found + low).cast(target), requires_grad)
 
     @classmethod
-    def scaled_uniform(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
+    def scaled_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
         """Even in ±1 / √n, for n elements in all."""
         return cls._even(max(prod(_sizes(shape)), 1) ** -0.5, shape, **kwargs)
 
     @classmethod
-    def glorot_uniform(cls: type[Tensor], *shape: Any, **kwargs: Any) -> Tensor:
+    def glorot_uniform(cls, *shape: Any, **kwargs: Any) -> Self:
         """Even in ±√(6 / (fan in + fan out)) (Glorot and Bengio, 2010)."""
         sizes = _sizes(shape)
         if not sizes:
@@ -361,26 +354,38 @@ class Creation:
         return cls._even((6 / max(sizes[0] + prod(sizes[1:]), 1)) ** 0.5, shape, **kwargs)
 
     @classmethod
-    def _even(
-        cls: type[Tensor], bound: float, shape: tuple[Any, ...], requires_grad: bool | None = None, **kwargs: Any
-    ) -> Tensor:
+    def _even(cls, bound: float, shape: tuple[Any, ...], requires_grad: bool | None = None, **kwargs: Any) -> Self:
         return cls._given(cls.uniform(*shape, low=-1.0, high=1.0, **kwargs) * bound, requires_grad)
 
     @classmethod
-    def kaiming_uniform(cls: type[Tensor], *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+    def kaiming_uniform(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Self:
         """Even in ±√3 · √(2 / (1 + a²) / fan in) (He et al., 2015)."""
         bound = math.sqrt(3.0) * _he_deviation(_sizes(shape), a)
         return cls.uniform(*shape, low=-bound, high=bound, **kwargs)
 
     @classmethod
-    def kaiming_normal(cls: type[Tensor], *shape: Any, a: float = 0.01, **kwargs: Any) -> Tensor:
+    def kaiming_normal(cls, *shape: Any, a: float = 0.01, **kwargs: Any) -> Self:
         """Normal with variance 2 / (1 + a²) / fan in (He et al., 2015)."""
         return cls.normal(*shape, mean=0.0, std=_he_deviation(_sizes(shape), a), **kwargs)
 
-    def multinomial(self: Tensor, num_samples: int = 1, replacement: bool = False) -> Tensor:
-        """Places of the last axis, drawn with the probabilities that stand there."""
+    def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Self:
+        """Places of the last axis, each drawn with the probability that stands there (rows need not add up to 1)."""
         need_int(num_samples, "multinomial: num_samples")
-        return random.multinomial(self, num_samples, replacement)
+        if self.ndim not in (1, 2) or num_samples < 1:
+            raise ValueError(f"multinomial of shape {self.shape}, {num_samples} samples: need 1 or 2 axes, ≥ 1")
+        weights = self if self.ndim == 2 else self.unsqueeze(0)
+        rows, classes = weights.shape
+        if not replacement and num_samples > 1:
+            if num_samples > classes:
+                raise ValueError(f"multinomial draws {num_samples} of {classes} without replacement: there are too few")
+            # the smallest of exponential times with these rates comes first (Efraimidis and Spirakis, 2006)
+            times = (1.0 - self.rand(rows, classes, device=self.device)).log().neg() / weights._float()
+            places = times.topk(num_samples, largest=False)[1]
+        else:
+            sums = weights._float().cumsum(1)
+            drawn = self.rand(num_samples, rows, device=self.device).T
+            places = random.places_in(sums / sums[:, -1:], drawn).minimum(classes - 1)
+        return (places if self.ndim == 2 else places.squeeze(0)).cast(dtypes.default_int)
 
 
 def _he_deviation(shape: Shape, slope: float) -> float:

@@ -235,8 +235,9 @@ def nested(values: list[ConstType], shape: Shape) -> Any:
     """Numbers as nested lists of `shape`."""
     if not shape:
         return values[0]
+    rows: list[Any] = [*values]
     for axis in range(len(shape) - 1, 0, -1):
         size = shape[axis]
         count = prod(shape[:axis])
-        values = [values[i * size : (i + 1) * size] for i in range(count)]
-    return values
+        rows = [rows[i * size : (i + 1) * size] for i in range(count)]
+    return rows

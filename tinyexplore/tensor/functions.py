@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from tinyexplore.autograd import GradientRule, OwnRuleAt
+from tinyexplore.autograd import OwnRuleAt
 from tinyexplore.autograd.rules import (
-    abs_gradient,
     acos_gradient,
     acosh_gradient,
     asin_gradient,
@@ -16,63 +15,64 @@ from tinyexplore.autograd.rules import (
     atan_gradient,
     atanh_gradient,
     clip_gradient,
-    copysign_gradient,
     log1p_gradient,
     relu_gradient,
     sigmoid_gradient,
-    step_gradient,
 )
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.tensor.arithmetic import Operand, scalar_dtype
-from tinyexplore.tensor.base import unsigned_of
 from tinyexplore.tensor.gradients import gradient_by_tensors
+from tinyexplore.tensor.operators import Operators
 from tinyexplore.tensor.precision import rounded_once
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from tinyexplore.autograd.tape import Step
-    from tinyexplore.tensor.tensor import Tensor
+
+T = TypeVar("T", bound="Functions")
 
 _RELU = OwnRuleAt(relu_gradient, 0)
 _SIGMOID = OwnRuleAt(sigmoid_gradient, 1, 1, 0, 0)
 
 
-class Functions:
+class Functions(Operators):
     __slots__ = ()
 
     # *** exponentials and roots ***
 
-    def exp(self: Tensor) -> Tensor:
+    def exp(self) -> Self:
         return self._float()._unary(Ops.EXP)
 
-    def exp2(self: Tensor) -> Tensor:
+    def exp2(self) -> Self:
         """2 to the power self"""
         return self._float()._unary(Ops.EXP2)
 
-    def log(self: Tensor) -> Tensor:
+    def log(self) -> Self:
         """The natural logarithm."""
         return self._float()._unary(Ops.LOG)
 
-    def log2(self: Tensor) -> Tensor:
+    def log2(self) -> Self:
         return self._float()._unary(Ops.LOG2)
 
     @rounded_once
-    def log10(self: Tensor) -> Tensor:
+    def log10(self) -> Self:
         return self.log2() * math.log10(2)
 
-    def sqrt(self: Tensor) -> Tensor:
+    def sqrt(self) -> Self:
         return self._float()._unary(Ops.SQRT)
 
     @rounded_once
-    def rsqrt(self: Tensor) -> Tensor:
+    def rsqrt(self) -> Self:
         """1 / √self"""
         return self.sqrt().reciprocal()
 
-    def square(self: Tensor) -> Tensor:
+    def square(self) -> Self:
         return self._alu(Ops.MUL, self)
 
     @rounded_once
-    def logaddexp(self: Tensor, other: Operand) -> Tensor:
+    def logaddexp(self, other: Operand) -> Self:
         """ln(eᵃ + eᵇ) without overflow."""
         taped = self._matched_floats(other, "logaddexp")
         a, b = (one._value() for one in taped)
@@ -82,34 +82,30 @@ class Functions:
 
     # *** trigonometry ***
 
-    def sin(self: Tensor) -> Tensor:
+    def sin(self) -> Self:
         return self._float()._unary(Ops.SIN)
 
-    def cos(self: Tensor) -> Tensor:
+    def cos(self) -> Self:
         return self._float()._unary(Ops.COS)
 
     @rounded_once
-    def tan(self: Tensor) -> Tensor:
+    def tan(self) -> Self:
         return self.sin() / self.cos()
 
-    def tanh(self: Tensor) -> Tensor:
+    def tanh(self) -> Self:
         return self._float()._unary(Ops.TANH)
 
-    def _ruled(self: Tensor, value: Tensor, rule: GradientRule) -> Tensor:
-        """`value`, computed from this tensor off the tape, with its own gradient rule."""
-        return self._by_own_rule(value.lazydata, rule, (self,))
-
-    def _log1p(self: Tensor) -> Tensor:
+    def _log1p(self) -> Self:
         """ln(1 + x), exact near 0 too: the rounding of 1 + x cancels in x / ((1 + x) - 1) (Kahan)"""
         x = self._value()
         whole = 1.0 + x
         excess = whole - 1.0
-        is_lost = excess == 0
+        is_lost = excess.eq(0)
         near = is_lost.where(x, whole.log() * (x / is_lost.where(1.0, excess)))
         return self._ruled((x.abs() < 0.5).where(near, whole.log()), log1p_gradient)
 
     @rounded_once
-    def sinh(self: Tensor) -> Tensor:
+    def sinh(self) -> Self:
         """(eˣ - e⁻ˣ) / 2; near 0, where that cancels, t / (1 - t²) · 2 with t = tanh(x / 2)"""
         taped = self._float()
         x = taped._value()
@@ -121,18 +117,18 @@ class Functions:
         )
 
     @rounded_once
-    def cosh(self: Tensor) -> Tensor:
+    def cosh(self) -> Self:
         """(eˣ + e⁻ˣ) / 2"""
         taped = self._float()
         rising, falling = taped._value()._half_exponentials()
         return taped._by_own_rule((rising + falling).lazydata, cosh_gradient, (taped,), (type(self),))
 
-    def _half_exponentials(self: Tensor) -> tuple[Tensor, Tensor]:
+    def _half_exponentials(self) -> tuple[Self, Self]:
         """eˣ / 2 and e⁻ˣ / 2, each finite wherever it fits the type: eˣ itself may not."""
         root = (self * 0.5).exp()
         return root * 0.5 * root, 0.5 / root / root
 
-    def _expm1(self: Tensor) -> Tensor:
+    def _expm1(self) -> Self:
         """eˣ - 1; near 0, where that cancels, the series x + x²/2 + x³/6 + …"""
         x = self._value()
         series = x._const(1.0)
@@ -142,7 +138,7 @@ class Functions:
         return self._by_own_rule(value.lazydata, expm1_gradient, (self,), (type(self),))
 
     @rounded_once
-    def asinh(self: Tensor) -> Tensor:
+    def asinh(self) -> Self:
         """sign(x) · ln(|x| + √(x² + 1)), by ln(1 + …) for the sake of small x"""
         taped = self._float()
         x = taped._value()
@@ -154,7 +150,7 @@ class Functions:
         return taped._ruled(x._lend_sign(found), asinh_gradient)
 
     @rounded_once
-    def acosh(self: Tensor) -> Tensor:
+    def acosh(self) -> Self:
         """ln(x + √(x² - 1)); ln 2x where x² might overflow"""
         taped = self._float()
         x = taped._value()
@@ -164,62 +160,38 @@ class Functions:
         return taped._ruled(is_huge.where(x.log() + math.log(2), found), acosh_gradient)
 
     @rounded_once
-    def atanh(self: Tensor) -> Tensor:
+    def atanh(self) -> Self:
         """ln((1 + x) / (1 - x)) / 2"""
         taped = self._float()
         x = taped._value()
         return taped._ruled((2.0 * x / (1.0 - x))._log1p() * 0.5, atanh_gradient)
 
     @rounded_once
-    def atan(self: Tensor) -> Tensor:
+    def atan(self) -> Self:
         taped = self._float()
         return taped._ruled(_arc_tangent(taped._value()), atan_gradient)
 
     @rounded_once
-    def asin(self: Tensor) -> Tensor:
+    def asin(self) -> Self:
         """2 atan(x / (1 + √(1 - x²)))"""
         taped = self._float()
         x = taped._value()
         return taped._ruled((x / (1.0 + ((1.0 - x) * (1.0 + x)).sqrt())).atan() * 2.0, asin_gradient)
 
     @rounded_once
-    def acos(self: Tensor) -> Tensor:
+    def acos(self) -> Self:
         """2 atan(√(1 - x) / √(1 + x))"""
         taped = self._float()
         x = taped._value()
         return taped._ruled(((1.0 - x).sqrt() / (1.0 + x).sqrt()).atan() * 2.0, acos_gradient)
 
-    def erf(self: Tensor) -> Tensor:
+    def erf(self) -> Self:
         """The error function."""
         return self._float()._unary(Ops.ERF)
 
-    # *** rounding and signs ***
+    # *** rounding ***
 
-    def floor(self: Tensor) -> Tensor:
-        return self._unary(Ops.FLOOR) if self.is_floating_point() else self
-
-    def ceil(self: Tensor) -> Tensor:
-        return self.neg()._unary(Ops.FLOOR).neg() if self.is_floating_point() else self
-
-    def trunc(self: Tensor) -> Tensor:
-        """Rounded towards zero."""
-        if not self.is_floating_point():
-            return self
-        return self.lt(0).where(self.ceil(), self.floor())
-
-    def round(self: Tensor) -> Tensor:
-        """To the nearest whole number; halves go to the even one. The sign stays, also that of a zero."""
-        if not self.is_floating_point():
-            return self
-        if self.dtype.itemsize < 4:
-            return self.cast(dtypes.float32).round().cast(self.dtype)
-        x = self._value()
-        whole = 2.0**52 if self.dtype == dtypes.float64 else 2.0**23  # from here on, all numbers are whole
-        size = x.abs()
-        # a sum that large has no room for a fraction: the addition rounds it away
-        return self._ruled(x._lend_sign((size < whole).where(size + whole - whole, size)), step_gradient)
-
-    def _rounded_to(self: Tensor, dtype: DType) -> Tensor:
+    def _rounded_to(self, dtype: DType) -> Self:
         """Floats rounded to the nearest ints of `dtype`: what is beyond its range becomes its limit."""
         if dtype is dtypes.bool:
             return self.round().cast(dtype)
@@ -230,60 +202,21 @@ class Functions:
             return inside
         return (whole >= float(most)).where(most, inside)  # the float nearest to the limit is beyond it
 
-    def abs(self: Tensor) -> Tensor:
-        """The value without its sign."""
-        if self.dtype is dtypes.bool or dtypes.is_unsigned(self.dtype):
-            return self
-        if not dtypes.is_float(self.dtype):
-            return self._alu(Ops.MAX, self._unary(Ops.NEG))
-        x = self._value()
-        kind = unsigned_of(x.dtype.itemsize)
-        bits = x.bitcast(kind) & dtypes.max(kind) >> 1  # no choice by comparison tells -0 from 0
-        return self._ruled(bits.bitcast(x.dtype), abs_gradient)
-
-    def sign(self: Tensor) -> Tensor:
-        """-1, 0 (without a sign) or 1; NaN stays."""
-        if self.dtype is dtypes.bool:
-            return self
-        x = self._value()
-        signs = (x < 0).where(x._const(0) if dtypes.is_unsigned(x.dtype) else x._const(-1), x._const(1))
-        signs = x._alu(Ops.CMPEQ, x._const(0)).where(x._const(0), signs)
-        if dtypes.is_float(x.dtype):
-            signs = x.isnan().where(x, signs)
-        return self._ruled(signs, step_gradient)
-
-    def copysign(self: Tensor, other: Operand) -> Tensor:
-        """This value with the sign of `other` (also of -0)."""
-        x, y = self._matched_floats(other, "copysign")
-        return x._by_own_rule(y._lend_sign(x._value()).lazydata, copysign_gradient, (x, y))
-
-    def _lend_sign(self: Tensor, value: Tensor) -> Tensor:
-        """`value` with the sign of self."""
-        x = self._value()
-        ints = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.itemsize]
-        size = value.abs()
-        return (x.bitcast(ints) < 0).where(size.neg(), size)
-
     # *** what kind of number ***
 
-    def isnan(self: Tensor) -> Tensor:
-        return self._alu(Ops.CMPNE, self)
-
-    def isinf(self: Tensor, detect_positive: bool = True, detect_negative: bool = True) -> Tensor:
+    def isinf(self, detect_positive: bool = True, detect_negative: bool = True) -> Self:
         if not self.is_floating_point():
             return self._const(False, dtypes.bool)
         positive = self.eq(math.inf) if detect_positive else self._const(False, dtypes.bool)
         negative = self.eq(-math.inf) if detect_negative else self._const(False, dtypes.bool)
         return positive | negative
 
-    def isfinite(self: Tensor) -> Tensor:
+    def isfinite(self) -> Self:
         if not self.is_floating_point():
             return self._const(True, dtypes.bool)
         return self.abs().lt(math.inf)
 
-    def isclose(
-        self: Tensor, other: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-    ) -> Tensor:
+    def isclose(self, other: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Self:
         """|a - b| ≤ atol + rtol · |b|, element by element."""
         a, b = self._matched_floats(other, "isclose")
         near = ((a - b).abs() <= atol + rtol * b.abs()) & a.isfinite() & b.isfinite()
@@ -292,7 +225,7 @@ class Functions:
 
     # *** limits ***
 
-    def clip(self: Tensor, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
+    def clip(self, min_: Operand | None = None, max_: Operand | None = None) -> Self:
         """No smaller than `min_` and no larger than `max_`: the minimum of the maximum. NaN where a limit is NaN.
 
         Numbers as limits: no gradient at a limit or at NaN. Tensors: at a limit half the gradient, as `maximum`.
@@ -309,17 +242,17 @@ class Functions:
             return x._by_own_rule(x._value()._between(min_, max_).lazydata, clip_gradient, (x,), (min_, max_))
         return self._between(min_, max_)
 
-    def _between(self: Tensor, low: Operand | None, high: Operand | None) -> Tensor:
+    def _between(self, low: Operand | None, high: Operand | None) -> Self:
         """`clip`, by `maximum` and `minimum`."""
         result = self if low is None else self._binary(Ops.MAX, low, "clip")
         return result if high is None else result._binary(Ops.MIN, high, "clip")
 
-    def clamp(self: Tensor, min_: Operand | None = None, max_: Operand | None = None) -> Tensor:
+    def clamp(self, min_: Operand | None = None, max_: Operand | None = None) -> Self:
         """The same as `clip`."""
         return self.clip(min_, max_)
 
     @rounded_once
-    def lerp(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
+    def lerp(self, end: Self, weight: Self | float) -> Self:
         """self + (end - self) · weight, counted from `end` where the weight is 0.5 or more"""
         start, stop = self._matched(end, "lerp")
         if isinstance(weight, (int, float)) or dtypes.is_float(weight.dtype):
@@ -331,7 +264,7 @@ class Functions:
 
     # *** activations ***
 
-    def relu(self: Tensor) -> Tensor:
+    def relu(self) -> Self:
         """max(x, 0)"""
         if self.dtype is dtypes.bool:
             return self
@@ -339,12 +272,12 @@ class Functions:
         lazydata.note = _RELU.on(lazydata)
         return self._taped(lazydata, relu_gradient, (self,), None)
 
-    def relu6(self: Tensor) -> Tensor:
+    def relu6(self) -> Self:
         """min(max(x, 0), 6)"""
         return self.relu()._saturated(None, 6)
 
     @rounded_once
-    def sigmoid(self: Tensor) -> Tensor:
+    def sigmoid(self) -> Self:
         """1 / (1 + e⁻ˣ)"""
         x = self._float()
         grown = x.lazydata.alu(Ops.NEG).alu(Ops.EXP)
@@ -354,16 +287,16 @@ class Functions:
         return x._taped(lazydata, sigmoid_gradient, (x,), None)
 
     @rounded_once
-    def silu(self: Tensor) -> Tensor:
+    def silu(self) -> Self:
         """x · sigmoid(x)"""
         return self * self.sigmoid()
 
-    def swish(self: Tensor) -> Tensor:
+    def swish(self) -> Self:
         """The same as `silu`."""
         return self.silu()
 
     @rounded_once
-    def gelu(self: Tensor, approximate: str = "tanh") -> Tensor:
+    def gelu(self, approximate: str = "tanh") -> Self:
         """x · Φ(x), with the normal distribution's Φ by its usual tanh formula, or exactly (`approximate="none"`)."""
         if approximate not in ("tanh", "none"):
             raise ValueError(f"gelu with approximate={approximate!r}: choose 'tanh' or 'none'")
@@ -374,17 +307,17 @@ class Functions:
         return 0.5 * x * (1.0 + (x * (linear + 0.044715 * linear * (x * x))).tanh())
 
     @rounded_once
-    def quick_gelu(self: Tensor) -> Tensor:
+    def quick_gelu(self) -> Self:
         """x · sigmoid(1.702 x)"""
         return self * self.mul(1.702).sigmoid()
 
     @rounded_once
-    def mish(self: Tensor) -> Tensor:
+    def mish(self) -> Self:
         """x · tanh(softplus(x))"""
         return self * self.softplus().tanh()
 
     @rounded_once
-    def softplus(self: Tensor, beta: float = 1.0) -> Tensor:
+    def softplus(self, beta: float = 1.0) -> Self:
         """ln(1 + e^(beta·x)) / beta, without overflow: max(z, 0) + ln(1 + e^-|z|) with z = beta·x"""
         taped = self._float()
         x = taped._value()
@@ -394,50 +327,50 @@ class Functions:
         return taped._by_own_rule(value.lazydata, softplus_gradient, (taped,), (type(self), beta))
 
     @rounded_once
-    def logsigmoid(self: Tensor) -> Tensor:
+    def logsigmoid(self) -> Self:
         """ln sigmoid(x)"""
         return 0.0 - self._float().neg().softplus()
 
     @rounded_once
-    def softsign(self: Tensor) -> Tensor:
+    def softsign(self) -> Self:
         """x / (1 + |x|)"""
         x = self._float()
         return x / (1 + x.abs())
 
     @rounded_once
-    def elu(self: Tensor, alpha: float = 1.0) -> Tensor:
+    def elu(self, alpha: float = 1.0) -> Self:
         """x where positive, alpha · (eˣ - 1) elsewhere"""
         x = self._float()
         falls = x <= 0
         return falls.where(alpha * falls.where(x, 0.0)._expm1(), x)
 
     @rounded_once
-    def celu(self: Tensor, alpha: float = 1.0) -> Tensor:
+    def celu(self, alpha: float = 1.0) -> Self:
         """max(x, 0) + min(0, alpha · (e^(x/alpha) - 1))"""
         x = self._float()
         falls = x <= 0
         return falls.where(alpha * (falls.where(x, 0.0) / alpha)._expm1(), x)
 
     @rounded_once
-    def selu(self: Tensor, alpha: float = 1.67326, gamma: float = 1.0507) -> Tensor:
+    def selu(self, alpha: float = 1.67326, gamma: float = 1.0507) -> Self:
         """gamma · elu(x, alpha)"""
         return gamma * self.elu(alpha)
 
     @rounded_once
-    def leakyrelu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
+    def leakyrelu(self, neg_slope: float = 0.01) -> Self:
         """x where positive, neg_slope · x elsewhere"""
         x = self._float()
         return (x > 0).where(x, x * neg_slope)
 
-    def leaky_relu(self: Tensor, neg_slope: float = 0.01) -> Tensor:
+    def leaky_relu(self, neg_slope: float = 0.01) -> Self:
         """The same as `leakyrelu`."""
         return self.leakyrelu(neg_slope)
 
-    def hardtanh(self: Tensor, min_val: ConstType = -1, max_val: ConstType = 1) -> Tensor:
+    def hardtanh(self, min_val: ConstType = -1, max_val: ConstType = 1) -> Self:
         """Clipped to min_val … max_val."""
         return self._saturated(min_val, max_val)
 
-    def _saturated(self: Tensor, low: ConstType | None, high: ConstType) -> Tensor:
+    def _saturated(self, low: ConstType | None, high: ConstType) -> Self:
         """`clip`, with no gradient at the limits either, as PyTorch's activations have it."""
         if not dtypes.is_float(self.dtype):
             return self.clip(low, high)
@@ -445,7 +378,7 @@ class Functions:
         return (inside >= high).where(high, inside)
 
     @rounded_once
-    def hardswish(self: Tensor) -> Tensor:
+    def hardswish(self) -> Self:
         """x · relu6(x + 3) / 6"""
         taped = self._float()
         x = taped._value()
@@ -453,7 +386,7 @@ class Functions:
         return taped._by_own_rule(value.lazydata, hardswish_gradient, (taped,), (type(self),))
 
     @rounded_once
-    def hardsigmoid(self: Tensor, alpha: float = 1 / 6, beta: float = 0.5) -> Tensor:
+    def hardsigmoid(self, alpha: float = 1 / 6, beta: float = 0.5) -> Self:
         """alpha · x + beta, clipped to 0 … 1"""
         return (alpha * self + beta).clip(0, 1)
 
@@ -462,32 +395,32 @@ SQUARE_FITS = 1e9  # squares of numbers up to here do not overflow; 1 is nothing
 
 
 @gradient_by_tensors
-def sinh_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+def sinh_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = sinh x: dx = g · cosh x"""
     return (g * values[0].cosh(),)
 
 
 @gradient_by_tensors
-def cosh_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+def cosh_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = cosh x: dx = g · sinh x"""
     return (g * values[0].sinh(),)
 
 
 @gradient_by_tensors
-def expm1_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+def expm1_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = eˣ - 1: dx = g · eˣ"""
     return (g * values[0].exp(),)
 
 
 @gradient_by_tensors
-def softplus_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+def softplus_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = ln(1 + e^(beta·x)) / beta: dx = g · sigmoid(beta·x)"""
     beta = step.arg[1]
     return (g * (values[0] * beta if beta != 1 else values[0]).sigmoid(),)
 
 
 @gradient_by_tensors
-def hardswish_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+def hardswish_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = x · relu6(x + 3) / 6: dx = 0 up to -3, g from 3 on and at NaN, between them g · (x / 3 + 1 / 2)"""
     (x,) = values
     rising = (x < 3).where(g * (x * (1 / 3) + 0.5), g)
@@ -495,13 +428,13 @@ def hardswish_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple
 
 
 @gradient_by_tensors
-def logaddexp_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+def logaddexp_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = ln(eᵃ + eᵇ): da = g · sigmoid(a - b), db = g · sigmoid(b - a)"""
     a, b = values
     return g * (a - b).sigmoid() if step.needs(0) else None, g * (b - a).sigmoid() if step.needs(1) else None
 
 
-def _arc_tangent(x: Tensor) -> Tensor:
+def _arc_tangent(x: T) -> T:
     """atan by the argument reductions of Cephes: 1/x above tan 3π/8, (x-1)/(x+1) above tan π/8, then a polynomial."""
     size = x.abs()
     is_large = size > math.tan(3 * math.pi / 8)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tinyexplore.autograd import GradientRule, TapedBuffer
 from tinyexplore.lazy import LazyBuffer
 
 if TYPE_CHECKING:
     from tinyexplore.autograd import Step
-    from tinyexplore.tensor.tensor import Tensor
 
 
-def gradient_by_tensors(rule: Callable[..., tuple[Tensor | None, ...]]) -> GradientRule:
+def gradient_by_tensors(rule: Callable[..., tuple[Any | None, ...]]) -> GradientRule:
     """The rule that `rule(step, values of the inputs, gradient of the result)` is on Tensors, `step.arg[0]`."""
 
     @wraps(rule)

@@ -10,33 +10,36 @@ known yet, and name nothing (0) when they are out of range.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.autograd import GRADIENTS, Step, assigned_gradient, gradients, picked_gradient
 from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.base import Base, Shape, is_tensor
+from tinyexplore.tensor.base import Base, Shape
 from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, with_part
 from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.tensor.data import checked
 from tinyexplore.tensor.errors import IndexShapeError, OperandError
 from tinyexplore.tensor.kept import KeptViews
-from tinyexplore.tensor.reduction import index_dtype, sum_dtype
+from tinyexplore.tensor.reduction import Reduction, index_dtype, sum_dtype
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import SymbolicError, greatest, is_symbolic, product, simplified, value_of
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    from typing_extensions import Self
 
 
-class Indexing:
+T = TypeVar("T", bound="Reduction")
+
+
+class Indexing(Reduction):
     __slots__ = ()
 
-    def __getitem__(self: Tensor, indices: Any) -> Tensor:
+    def __getitem__(self, indices: Any) -> Self:
         """What `indices` name: a view for ints, slices, None and ..., else elements picked one by one.
 
         The axes of index tensors and lists stand where these stand, in front where a slice or None separates them;
@@ -50,7 +53,12 @@ class Indexing:
         view, numbers, axes, at = self._named(items)
         return view._gathered(numbers, axes, at)
 
-    def _named(self: Tensor, items: Sequence[Any]) -> tuple[Tensor, list[Tensor], list[int], int]:
+    def __iter__(self) -> Iterator[Self]:
+        if self.ndim == 0:
+            raise TypeError("a tensor without axes cannot be iterated over: use .item()")
+        return (self[place] for place in range(len(self)))
+
+    def _named(self, items: Sequence[Any]) -> tuple[Self, list[Self], list[int], int]:
         """The view that ints, slices and None make; what the other items name on which of its axes; and where the
         axes of the index stand in what is read."""
         view = self._basic_view([slice(None) if _is_advanced(item) else item for item in items])
@@ -65,7 +73,7 @@ class Indexing:
         together = left == list(range(left[0], left[-1] + 1)) if left else False
         return view, numbers, axes, left[0] if together else 0  # apart from one another: in front
 
-    def _index_items(self: Tensor, indices: Any) -> list[Any]:
+    def _index_items(self, indices: Any) -> list[Any]:
         """One item per axis (and None), Ellipsis written out, bool masks turned into ints.
 
         A list with tensors in it is read as a tuple: an index for each axis.
@@ -89,7 +97,7 @@ class Indexing:
         rest = [slice(None)] * (self.ndim - consumed)
         return items[:at] + rest + items[at + 1 :]
 
-    def _basic_view(self: Tensor, items: Sequence[Any]) -> Tensor:
+    def _basic_view(self, items: Sequence[Any]) -> Self:
         """Ints, slices and None: shrink, flip, take every so manieth, reshape."""
         bounds: list[tuple[int, int]] = []
         flipped: list[int] = []
@@ -126,10 +134,10 @@ class Indexing:
                 view = view.reshape(view.shape[:-1])
         return view.reshape(tuple(shape))
 
-    def _index_tensor(self: Tensor, item: Any, axis: int) -> Tensor:
+    def _index_tensor(self, item: Any, axis: int) -> Self:
         """The places along `axis` that an item names, as ints counted from the front."""
         size = self.shape[axis]
-        if is_tensor(item):
+        if self._is_tensor(item):
             if not dtypes.is_int(item.dtype):
                 raise IndexError(f"a tensor of {item.dtype.name} cannot be an index: use ints or bools")
             found = item.to(self.device).cast(index_dtype(item.dtype))
@@ -137,7 +145,7 @@ class Indexing:
         if isinstance(item, (_TruePlaces, _TruePlacesOfTensor)) and item.extent != size:
             raise IndexError(f"a mask with {item.extent} places for axis {axis} of size {size} (shape {self.shape})")
         if isinstance(item, _TruePlacesOfTensor):
-            return item.places.to(self.device)
+            return self._wrap(item.places.lazydata).to(self.device)
         places = _nested_ints(item)
         now = value_of(size) if isinstance(size, UOp) else size
         if bad := [place for place in _flattened(places) if not -now <= place < now]:
@@ -149,7 +157,7 @@ class Indexing:
         counted = _mapped(places, lambda place: place % size if size else place)
         return kind(counted, device=self.device, dtype=dtypes.default_int)
 
-    def _numbered(self: Tensor, numbers: Sequence[Tensor], axes: Sequence[int]) -> Tensor:
+    def _numbered(self, numbers: Sequence[Self], axes: Sequence[int]) -> Self:
         """The places with the coordinates `numbers`, broadcast, on `axes` taken as one; none in range where one of
         several coordinates is not."""
         sizes = [self.shape[axis] for axis in axes]
@@ -158,8 +166,8 @@ class Indexing:
         except ShapeError as error:
             raise IndexShapeError(str(error)) from None
         dtype = dtypes.int64 if greatest(product(sizes)) > dtypes.max(dtypes.int32) else dtypes.default_int
-        place: Tensor | None = None
-        inside: Tensor | None = None
+        place: Self | None = None
+        inside: Self | None = None
         for number, size in zip(numbers, sizes):
             if len(numbers) > 1:
                 fits = (number >= 0) & (number < size)  # one coordinate out of range must not become another's
@@ -171,7 +179,7 @@ class Indexing:
             place = inside.where(place, -1)
         return place._broadcast_to(shape)
 
-    def _gathered(self: Tensor, numbers: Sequence[Tensor], axes: Sequence[int], at: int) -> Tensor:
+    def _gathered(self, numbers: Sequence[Self], axes: Sequence[int], at: int) -> Self:
         """The elements whose coordinates on `axes` are `numbers`, broadcast; their axes stand at `at`."""
         place = self._numbered(numbers, axes)
         shape, total = place.shape, product([self.shape[axis] for axis in axes])
@@ -182,7 +190,7 @@ class Indexing:
         chosen = place.reshape((*(1,) * at, *shape, *(1,) * (len(others) - at), 1))
         return table.reshape(spread)._picked(chosen)
 
-    def _picked(self: Tensor, places: Tensor) -> Tensor:
+    def _picked(self, places: Self) -> Self:
         """Element (...) is element (..., places[..., 0]) of this; both are broadcast but for the last axis."""
         shape = broadcast_shape("gather", self.shape[:-1], places.shape[:-1])
         if self.shape[-1] == 0:
@@ -195,7 +203,7 @@ class Indexing:
             return table._taped(gathered, GRADIENTS[Ops.GATHER], (table,), index)
         return self._taped(gathered, picked_gradient, (self,), numbers.lazydata)
 
-    def gather(self: Tensor, dim: int, index: Tensor) -> Tensor:
+    def gather(self, dim: int, index: Self) -> Self:
         """result[i, j, k] = self[index[i, j, k], j, k] (for dim = 0); `index` may be smaller on the other axes."""
         axis = self._axis(dim)
         need_tensor(index, "gather: the index")
@@ -215,7 +223,7 @@ class Indexing:
         table = self.shrink(bounds).permute(order).unsqueeze(axis)
         return table._picked(places)
 
-    def _true_places(self: Tensor) -> list[Tensor]:
+    def _true_places(self) -> list[Self]:
         """The coordinates, axis by axis, of the elements that are not 0, in order (this computes the tensor)."""
         flat = self._value().cast(dtypes.bool).reshape((self.numel(),)).contiguous().realize()
         dtype = dtypes.default_int if flat.numel() <= dtypes.max(dtypes.default_int) else dtypes.int64
@@ -232,7 +240,7 @@ class Indexing:
 
     # *** writing ***
 
-    def __setitem__(self: Tensor, indices: Any, v: Any) -> None:
+    def __setitem__(self, indices: Any, v: Any) -> None:
         """The tensor takes over itself with other values at `indices`; where one place is named twice, the last value
         stays. Slices and ints are stored in place unless somebody still has the old value.
 
@@ -245,7 +253,7 @@ class Indexing:
         if self._ctx is not None:
             self._ctx = Step(assigned_gradient, (), (), self.lazydata)
 
-    def _write(self: Tensor, indices: Any, v: Any) -> None:
+    def _write(self, indices: Any, v: Any) -> None:
         if isinstance(self.lazydata, StoredBuffer):
             part = self._basic_view(self._index_items(indices))
             found = v if isinstance(v, type(self)) else type(self)(v, dtype=self.dtype)
@@ -277,7 +285,7 @@ class Indexing:
         else:
             self._write_view(items, _fitted(value, self._basic_view(items).shape))
 
-    def _write_places(self: Tensor, items: Sequence[Any], value: Tensor) -> None:
+    def _write_places(self, items: Sequence[Any], value: Self) -> None:
         """What `items` name is replaced row by row, a row for each place on the axes of the advanced ones."""
         view, numbers, axes, at = self._named(items)
         others = [axis for axis in range(view.ndim) if axis not in axes]
@@ -294,7 +302,7 @@ class Indexing:
         found = found.permute(sorted(range(view.ndim), key=back.__getitem__))
         self._write_view([slice(None) if _is_advanced(item) else item for item in items], found)
 
-    def _write_view(self: Tensor, items: Sequence[Any], value: Tensor) -> None:
+    def _write_view(self, items: Sequence[Any], value: Self) -> None:
         """`value` at ints, slices and None."""
         is_all = all(isinstance(item, slice) and item == slice(None) for item in items)
         if not is_all and type(self.lazydata) is LazyBuffer and self.lazydata.can_be_written:
@@ -308,9 +316,7 @@ class Indexing:
         note_change(self)
         self.lazydata = laid_out_as(value.lazydata, self.lazydata)
 
-    def _scattered_in(
-        self: Tensor, op: Ops | None, axis: int, index: Tensor, source: Tensor, is_mean: bool = False
-    ) -> Tensor:
+    def _scattered_in(self, op: Ops | None, axis: int, index: Self, source: Self, is_mean: bool = False) -> Self:
         """`source` combined by `op` into the places of `axis` that `index` names, in order (no `op`: the last stays).
 
         What narrow floats come to is rounded at the end; `is_mean`: a total to be divided is not rounded, nor does it
@@ -323,7 +329,7 @@ class Indexing:
         total = x._taped(found, GRADIENTS[Ops.SCATTER], (x, source), (op, axis, index.lazydata))
         return total if is_mean else total.cast(self.dtype)
 
-    def _scattered(self: Tensor, items: Sequence[Any], values: Tensor) -> Tensor:
+    def _scattered(self, items: Sequence[Any], values: Self) -> Self:
         """Zeros of this tensor's shape with `values` where the view is: what differentiating the view gives."""
         kind = type(self)
         zeros = self._const(0.0, dtypes.default_float)
@@ -337,7 +343,7 @@ class Indexing:
         return self._wrap(found[id(zeros)])
 
 
-def _fitted(value: Tensor, shape: Shape) -> Tensor:
+def _fitted(value: T, shape: Shape) -> T:
     """`value` broadcast to the shape of what is written; axes of size 1 in front may be left over, as NumPy has it."""
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value.reshape(value.shape[1:])
@@ -371,7 +377,7 @@ def _is_advanced(item: Any) -> bool:
 
 def _from_mask(item: Any) -> list[Any]:
     """A bool mask as the lists of its true places, one per axis; anything else as it is."""
-    if is_tensor(item):
+    if isinstance(item, Indexing):
         if item.dtype is not dtypes.bool:
             return [item]
         if not item.ndim:
@@ -409,7 +415,7 @@ class _TruePlaces(list[Any]):
 class _TruePlacesOfTensor:
     """The same for a mask that is a tensor."""
 
-    places: Tensor
+    places: Base
     extent: int
 
 

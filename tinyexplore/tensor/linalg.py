@@ -6,16 +6,19 @@ Both are written in tensor operations, for stacks of matrices (…, m, n): a ste
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.creation import Creation
 from tinyexplore.tensor.gradients import gradient_by_tensors
+from tinyexplore.tensor.products import Products
 from tinyexplore.tensor.reduction import sum_dtype
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from tinyexplore.autograd import Step
-    from tinyexplore.tensor.tensor import Tensor
 
 # sweeps over all pairs of columns until nothing changes any more, in practice: the convergence is quadratic at the end
 SWEEPS = {dtypes.float32: 9, dtypes.float64: 12}
@@ -24,10 +27,13 @@ SMALLEST = {dtypes.float32: 2.0**-126, dtypes.float64: 2.0**-1022}
 """The least number of full precision."""
 
 
-class LinearAlgebra:
+T = TypeVar("T", bound="LinearAlgebra")
+
+
+class LinearAlgebra(Creation, Products):
     __slots__ = ()
 
-    def _matrices(self: Tensor, what: str) -> tuple[Tensor, Tensor]:
+    def _matrices(self, what: str) -> tuple[Self, Self]:
         """This tensor in the type to compute with, divided by powers of 2, so that squares neither overflow nor vanish;
         and these powers, (…, 1, 1)."""
         if self.ndim < 2 or 0 in self.shape:
@@ -38,7 +44,7 @@ class LinearAlgebra:
         scale = peak.log2().floor().exp2()
         return x / scale, scale
 
-    def qr(self: Tensor) -> tuple[Tensor, Tensor]:
+    def qr(self) -> tuple[Self, Self]:
         """Q (…, m, m), orthogonal, and R (…, m, n), upper triangular, with Q · R = this matrix.
 
         Each of Householder's reflections H = 1 - 2 v vᵀ makes one column zero below the diagonal.
@@ -54,14 +60,14 @@ class LinearAlgebra:
             corner = column[..., k : k + 1, :]
             length = below.square().sum(-2, keepdim=True).sqrt()
             target = (corner < 0).where(length, -length)  # the sign that does not cancel
-            v = (places == k).where(below - target, below)
+            v = places.eq(k).where(below - target, below)
             square = v.square().sum(-2, keepdim=True)
-            scale = (square == 0).where(0.0, 2.0 / (square == 0).where(1.0, square))
+            scale = square.eq(0).where(0.0, 2.0 / square.eq(0).where(1.0, square))
             r = (r - v * (scale * (v * r).sum(-2, keepdim=True))).contiguous()
             q = (q - (q.dot(v) * scale) * v.transpose(-2, -1)).contiguous()
         return q.cast(dtype), (r.triu() * unit).cast(dtype)
 
-    def svd(self: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    def svd(self, full_matrices: bool = True) -> tuple[Self, Self, Self]:
         """U, S, Vᵀ with U · diag(S) · Vᵀ = this matrix; S descends. U is (…, m, m) and Vᵀ (…, n, n), or, without
         `full_matrices`, (…, m, k) and (…, k, n) for k = min(m, n).
 
@@ -88,7 +94,7 @@ class LinearAlgebra:
         s = lengths.gather(-1, order)
         w, v = (part._columns(order) for part in (w, v))
         v = v[..., :count, :]
-        q, r = (w / (s == 0).where(1.0, s).unsqueeze(-2)).qr()
+        q, r = (w / s.eq(0).where(1.0, s).unsqueeze(-2)).qr()
         signs = (r.diagonal(0, r.ndim - 2, r.ndim - 1) < 0).where(-1.0, 1.0)
         u = q[..., :count] * signs.unsqueeze(-2)
         factors = u.cat(s.unsqueeze(-2), v, dim=-2).contiguous()
@@ -98,19 +104,19 @@ class LinearAlgebra:
             u = u.cat(q[..., count:], dim=-1)
         return u.cast(dtype), (s * scale.squeeze(-1)).cast(dtype), v.transpose(-2, -1).cast(dtype)
 
-    def _factors(self: Tensor, rows: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _factors(self, rows: int) -> tuple[Self, Self, Self]:
         """U (…, rows, n), S (…, n) and V (…, n, n), which lie in this in rows one after another."""
         u, s, v = self.split([rows, 1, self.shape[-1]], self.ndim - 2)
         return u, s.squeeze(-2), v
 
-    def _columns(self: Tensor, order: Tensor) -> Tensor:
+    def _columns(self, order: Self) -> Self:
         """The columns of each matrix in an order of its own."""
         index = order.unsqueeze(-2)._broadcast_to((*self.shape[:-1], order.shape[-1]))
         return self.gather(-1, index)
 
 
 @gradient_by_tensors
-def svd_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+def svd_gradient(step: Step, values: Sequence[LinearAlgebra], g: LinearAlgebra) -> tuple[LinearAlgebra | None, ...]:
     """A = U S Vᵀ: dA = U (P + dS) Vᵀ + (dU - U Uᵀ dU) S⁻¹ Vᵀ, the latter for a tall A only
 
     With K = Uᵀ dU - dUᵀ U and L = Vᵀ dV - dVᵀ V, Pᵢⱼ = (K + L) / 2 / (sⱼ - sᵢ) + (K - L) / 2 / (sⱼ + sᵢ): the adjoint
@@ -130,26 +136,26 @@ def svd_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tenso
     return (found.dot(v.transpose(-2, -1)),)
 
 
-def _skew(x: Tensor, dx: Tensor) -> Tensor:
+def _skew(x: LinearAlgebra, dx: LinearAlgebra) -> LinearAlgebra:
     """xᵀ dx - dxᵀ x"""
     product = x.transpose(-2, -1).dot(dx)
     return product - product.transpose(-2, -1)
 
 
-def _quotient(x: Tensor, y: Tensor) -> Tensor:
+def _quotient(x: LinearAlgebra, y: LinearAlgebra) -> LinearAlgebra:
     """x / y; 0 where y is 0, or so small that 1 / y might overflow."""
     none = y.abs() < SMALLEST[y.dtype]
     return none.where(0.0, x / none.where(1.0, y))
 
 
-def _rotated(joined: Tensor, rows: int) -> Tensor:
+def _rotated(joined: T, rows: int) -> T:
     """Column i of the left half and column i of the right half, rotated so that their first `rows` are orthogonal."""
     half = joined.shape[-1] // 2
     left, right = joined.split(half, joined.ndim - 1)
     p, q = left[..., :rows, :], right[..., :rows, :]
     a, b = p.square().sum(-2, keepdim=True), q.square().sum(-2, keepdim=True)
     c = (p * q).sum(-2, keepdim=True)
-    is_done = c == 0
+    is_done = c.eq(0)
     zeta = (b - a) / (2.0 * is_done.where(1.0, c))
     tangent = (zeta < 0).where(-1.0, 1.0) / (zeta.abs() + (1.0 + zeta.square()).sqrt())
     tangent = is_done.where(0.0, tangent)
@@ -158,7 +164,7 @@ def _rotated(joined: Tensor, rows: int) -> Tensor:
     return (left * cosine - right * sine).cat(left * sine + right * cosine, dim=-1)
 
 
-def _turned(joined: Tensor) -> Tensor:
+def _turned(joined: T) -> T:
     """The next round of a tournament: all columns but the first move on by one place around the two halves."""
     half = joined.shape[-1] // 2
     if half == 1:

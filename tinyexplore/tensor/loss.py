@@ -8,20 +8,22 @@ from typing import TYPE_CHECKING
 from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, need_number, need_tensor
+from tinyexplore.tensor.creation import Creation
 from tinyexplore.tensor.errors import ArgumentError
 from tinyexplore.tensor.gradients import gradient_by_tensors
 from tinyexplore.tensor.precision import rounded_once
 from tinyexplore.tensor.reduction import place_dtype
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from tinyexplore.autograd.tape import Step
-    from tinyexplore.tensor.tensor import Tensor
 
 
-class Loss:
+class Loss(Creation):
     __slots__ = ()
 
-    def dropout(self: Tensor, p: float = 0.5) -> Tensor:
+    def dropout(self, p: float = 0.5) -> Self:
         """While training: each element 0 with probability p, the others scaled up by 1 / (1 - p)."""
         need_number(p, "dropout: p")
         if not 0 <= p <= 1:
@@ -33,7 +35,7 @@ class Loss:
         keep = type(self).rand(*self.shape, device=self.device) >= p
         return keep.where(self * (1 / (1 - p)), 0.0)
 
-    def one_hot(self: Tensor, num_classes: int = -1) -> Tensor:
+    def one_hot(self, num_classes: int = -1) -> Self:
         """A new last axis that is 1 at the place that each int names, else 0; -1: as long as the largest int needs.
 
         Of floats, whole ones name a place.
@@ -50,7 +52,7 @@ class Loss:
         places = dtypes.default_int if dtypes.is_float(x.dtype) else place_dtype(x.dtype)
         return (spread == spread._places(spread.ndim - 1, places)).cast(dtypes.default_int)
 
-    def _averaged(self: Tensor, reduction: str) -> Tensor:
+    def _averaged(self, reduction: str) -> Self:
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction {reduction!r}: choose 'mean', 'sum' or 'none'")
         if reduction == "none":
@@ -58,7 +60,7 @@ class Loss:
         return self.mean() if reduction == "mean" else self.sum()
 
     @rounded_once
-    def binary_crossentropy(self: Tensor, y: Tensor, reduction: str = "mean") -> Tensor:
+    def binary_crossentropy(self, y: Self, reduction: str = "mean") -> Self:
         """-(y · ln p + (1 - y) · ln(1 - p)), where this tensor is p; each logarithm is -100 at least, as in PyTorch"""
         need_tensor(y, "binary cross entropy: y")
         taped = self._float()._matched(y._float(), "binary cross entropy")
@@ -69,8 +71,8 @@ class Loss:
 
     @rounded_once
     def binary_crossentropy_logits(
-        self: Tensor, y: Tensor, reduction: str = "mean", pos_weight: Tensor | float | None = None
-    ) -> Tensor:
+        self, y: Self, reduction: str = "mean", pos_weight: Self | float | None = None
+    ) -> Self:
         """The same for p = sigmoid(x), without overflow: |x| · (1 - y where x > 0, else y) + ln(1 + e^-|x|)
 
         With `pos_weight` w, which broadcasts, positive examples count w times: -(w · y · ln p + (1 - y) · ln(1 - p)).
@@ -84,14 +86,14 @@ class Loss:
         tail = x.abs().neg().exp()._log1p()
         if not weights:
             share = (x > 0).where(1 - y, y)
-            losses = (share == 0).where(0.0, share * x.abs()) + tail  # x may be infinite where it has no share
+            losses = share.eq(0).where(0.0, share * x.abs()) + tail  # x may be infinite where it has no share
         else:
             of_positive, of_negative = x.neg().relu() + tail, x.relu() + tail  # -ln p and -ln(1 - p)
-            losses = (y == 0).where(0.0, weights[0] * y * of_positive) + (y == 1).where(0.0, (1 - y) * of_negative)
+            losses = y.eq(0).where(0.0, weights[0] * y * of_positive) + y.eq(1).where(0.0, (1 - y) * of_negative)
         losses = self._by_own_rule(losses.lazydata, binary_crossentropy_logits_gradient, tuple(taped), (type(self),))
         return losses._averaged(reduction)
 
-    def _class_axis(self: Tensor, y: Tensor) -> int:
+    def _class_axis(self, y: Self) -> int:
         """The axis of classes of logits (batch, classes, …) or (classes,), for ints or probabilities `y`."""
         need_tensor(y, "class labels: Y")
         axis = 0 if self.ndim == 1 else 1
@@ -102,8 +104,8 @@ class Loss:
 
     @rounded_once
     def sparse_categorical_crossentropy(
-        self: Tensor, Y: Tensor, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
-    ) -> Tensor:
+        self, Y: Self, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
+    ) -> Self:
         """-ln softmax at the class that `Y` names, over the last axis; where Y is `ignore_index` none counts."""
         if not 0 <= label_smoothing <= 1:
             raise ValueError(f"label_smoothing {label_smoothing}: need 0 ≤ label_smoothing ≤ 1")
@@ -113,7 +115,7 @@ class Loss:
             raise ShapeError(f"labels of shape {Y.shape} for scores of shape {self.shape}: need {self.shape[:-1]}")
         logs = self.log_softmax(-1)
         classes = self.shape[-1]
-        counts = Y != ignore_index
+        counts = Y.ne(ignore_index)
         wanted = Y.unsqueeze(-1) == logs._places(logs.ndim - 1, place_dtype(Y.dtype))
         chosen = (wanted & counts.unsqueeze(-1)).where(logs, 0.0).sum(-1)
         if label_smoothing:
@@ -125,23 +127,23 @@ class Loss:
 
     @rounded_once
     def nll_loss(
-        self: Tensor, Y: Tensor, weight: Tensor | None = None, ignore_index: int | None = None, reduction: str = "mean"
-    ) -> Tensor:
+        self, Y: Self, weight: Self | None = None, ignore_index: int | None = None, reduction: str = "mean"
+    ) -> Self:
         """-x at the class that `Y` names, for log-probabilities (batch, classes, …), each class with its weight."""
         logs, axis = self._float(), self._class_axis(Y)
         places = self._places(axis, place_dtype(Y.dtype))
         wanted = Y.unsqueeze(axis) == places
         if ignore_index is not None:
-            wanted = wanted & (Y != ignore_index).unsqueeze(axis)
+            wanted = wanted & Y.ne(ignore_index).unsqueeze(axis)
         shape = tuple(size if i == axis else 1 for i, size in enumerate(self.shape))
         share = wanted.cast(logs.dtype) if weight is None else wanted.where(weight.reshape(shape).cast(logs.dtype), 0.0)
-        losses = (share != 0).where(logs * share, 0.0).sum(axis).neg()  # what has no share may be infinite
+        losses = share.ne(0).where(logs * share, 0.0).sum(axis).neg()  # what has no share may be infinite
         if reduction == "mean":
             return losses.sum() / share.sum()
         return losses._averaged(reduction)
 
     @rounded_once
-    def cross_entropy(self: Tensor, Y: Tensor, reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
+    def cross_entropy(self, Y: Self, reduction: str = "mean", label_smoothing: float = 0.0) -> Self:
         """-Σ y · ln softmax over axis 1 (axis 0 of a vector); `Y` holds class numbers or probabilities."""
         if not 0 <= label_smoothing <= 1:
             raise ValueError(f"label_smoothing {label_smoothing}: need 0 ≤ label_smoothing ≤ 1")
@@ -154,12 +156,12 @@ class Loss:
             terms = wanted.where(logs * (1 - label_smoothing + least), logs * least if label_smoothing else 0.0)
         else:
             share = Y * (1 - label_smoothing) + least if label_smoothing else Y
-            terms = (share == 0).where(0.0, logs * share)  # what has no share may be infinite
+            terms = share.eq(0).where(0.0, logs * share)  # what has no share may be infinite
         return terms.sum(axis).neg()._averaged(reduction)
 
 
 @gradient_by_tensors
-def binary_crossentropy_logits_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+def binary_crossentropy_logits_gradient(step: Step, values: Sequence[Loss], g: Loss) -> tuple[Loss | None, ...]:
     """With p = sigmoid(x) and the weight w: dx = g · ((1 + (w - 1) · y) · p - w · y),
     dy = g · (ln(1 - p) - w · ln p), dw = -g · y · ln p"""
     x, y, *weights = values
@@ -177,7 +179,7 @@ LEAST_PRODUCT = 1e-12  # of p · (1 - p), in the gradient
 
 
 @gradient_by_tensors
-def binary_crossentropy_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+def binary_crossentropy_gradient(step: Step, values: Sequence[Loss], g: Loss) -> tuple[Loss | None, ...]:
     """dp = g · (p - y) / (p · (1 - p)), with a divisor of 1e-12 at least, as in PyTorch; dy = g · (ln(1 - p) - ln p)"""
     p, y = values
     of_y = g * (p.neg()._log1p() - p.log()) if step.needs(1) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.autograd import OwnRule, cat_gradient
 from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
@@ -13,12 +13,14 @@ from tinyexplore.lazy.lazybuffer import ShapeError, normal
 from tinyexplore.tensor.base import Base, Shape
 from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.errors import ArgumentError
+from tinyexplore.tensor.operators import Operators
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import SymbolicError, greatest, limits, product, simplified
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    from typing_extensions import Self
 
+T = TypeVar("T", bound="Base")
 Amounts = Sequence[tuple[int, int] | None]
 PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
@@ -46,14 +48,14 @@ def _checked_sizes(sizes: Sequence[Any], kept: Shape | int) -> Shape:
     return normal(tuple(found))
 
 
-def _some(tensors: Sequence[Tensor], what: str) -> Sequence[Tensor]:
+def _some(tensors: Sequence[T], what: str) -> Sequence[T]:
     """The tensors to be joined: a method's own comes first, and the function has been given one at least."""
     if not tensors:
         raise TypeError(f"{what} of no tensors: need one at least, {what}(a, b) or {what}([a, b])")
     return tensors
 
 
-def _first_of(tensors: Sequence[Tensor], what: str) -> Tensor:
+def _first_of(tensors: Sequence[T], what: str) -> T:
     """The first of the tensors to be joined, of which there must be one."""
     if not tensors:
         raise ArgumentError(f"{what} of an empty list: need one tensor at least")
@@ -93,12 +95,12 @@ def _joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
     return found
 
 
-class Movement:
+class Movement(Operators):
     __slots__ = ()
 
     # *** shape ***
 
-    def reshape(self: Tensor, shape: int | Sequence[int], *args: int) -> Tensor:
+    def reshape(self, shape: int | Sequence[int], *args: int) -> Self:
         """The elements in row-major order under another shape; one size may be -1: what is left over.
 
         None keeps the size that stands in its place now.
@@ -110,7 +112,7 @@ class Movement:
             raise ShapeError(f"reshape {self.shape} to {wanted}: sizes cannot be negative, but for one -1")
         return self._moved(Ops.RESHAPE, self.lazydata.reshape(wanted))
 
-    def _without_minus_one(self: Tensor, wanted: Shape) -> Shape:
+    def _without_minus_one(self, wanted: Shape) -> Shape:
         if wanted.count(-1) > 1:
             raise ShapeError(f"reshape {self.shape} to {wanted}: only one size can be -1")
         have, asked = list(self.shape), [size for size in wanted if size != -1]
@@ -125,11 +127,11 @@ class Movement:
             raise ShapeError(f"reshape {self.shape} to {wanted}: {self.numel()} elements do not divide by {known}")
         return tuple(left if size == -1 else size for size in wanted)
 
-    def view(self: Tensor, *shape: Any) -> Tensor:
+    def view(self, *shape: Any) -> Self:
         """The same as `reshape`."""
         return self.reshape(*shape)
 
-    def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Self:
         """Axes `start_dim` to `end_dim` made one; a scalar gets an axis."""
         if self.ndim == 0 and (start_dim, end_dim) in ((0, -1), (0, 0), (-1, -1)):
             return self.reshape((1,))
@@ -138,7 +140,7 @@ class Movement:
             raise ValueError(f"flatten axes {start_dim} to {end_dim} of {self.shape}: the first comes after the last")
         return self.reshape((*self.shape[:start], prod(self.shape[start : end + 1]), *self.shape[end + 1 :]))
 
-    def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    def unflatten(self, dim: int, sizes: Sequence[int]) -> Self:
         """Axis `dim` split into axes of `sizes`, of which one may be -1."""
         axis = self._axis(dim)
         have = self.shape[axis]
@@ -152,7 +154,7 @@ class Movement:
             raise ShapeError(f"unflatten axis {dim} of {self.shape} to {tuple(sizes)}: {have} elements do not fit")
         return self.reshape((*self.shape[:axis], *split, *self.shape[axis + 1 :]))
 
-    def squeeze(self: Tensor, dim: int | None = None) -> Tensor:
+    def squeeze(self, dim: int | None = None) -> Self:
         """Without axes of size 1: all of them, or `dim` if that is one."""
         if dim is None:
             return self.reshape(tuple(size for size in self.shape if size != 1))
@@ -161,14 +163,14 @@ class Movement:
             return self
         return self.reshape(self.shape[:axis] + self.shape[axis + 1 :])
 
-    def unsqueeze(self: Tensor, dim: int) -> Tensor:
+    def unsqueeze(self, dim: int) -> Self:
         """With a new axis of size 1 that becomes number `dim`."""
         axis = self._axis(dim, extra=1)
         return self._reshaped((*self.shape[:axis], 1, *self.shape[axis:]))
 
     # *** repeating ***
 
-    def expand(self: Tensor, shape: int | Sequence[int], *args: int) -> Tensor:
+    def expand(self, shape: int | Sequence[int], *args: int) -> Self:
         """Axes of size 1 (or new ones in front) repeated to the size in `shape`; -1 or None keeps a size."""
         wanted = flat_sizes(shape, args, -1)
         missing = len(wanted) - self.ndim
@@ -178,15 +180,7 @@ class Movement:
             raise ShapeError(f"expand {self.shape} to {wanted}: only axes of size 1 (and new ones in front) expand")
         return self._broadcast_to(target)
 
-    def _broadcast_to(self: Tensor, shape: Shape) -> Tensor:
-        """Expanded to `shape`, which is known to fit."""
-        have = self.lazydata.shape
-        if have == shape:
-            return self
-        padded = self if len(have) == len(shape) else self._reshaped((1,) * (len(shape) - len(have)) + have)
-        return padded._moved(Ops.EXPAND, padded.lazydata.expand(shape))
-
-    def repeat(self: Tensor, repeats: int | Sequence[int], *args: int) -> Tensor:
+    def repeat(self, repeats: int | Sequence[int], *args: int) -> Self:
         """The whole tensor so many times along each axis (more numbers than axes: new axes in front)."""
         times = flat_sizes(repeats, args)
         if len(times) < self.ndim or has_negative(times):
@@ -196,7 +190,7 @@ class Movement:
         spread = apart._broadcast_to(tuple(size for pair in zip(times, have) for size in pair))
         return spread.reshape(tuple(time * n for time, n in zip(times, have)))
 
-    def repeat_interleave(self: Tensor, repeats: int, dim: int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: int, dim: int | None = None) -> Self:
         """Each element `repeats` times in a row along `dim` (None: of the flattened tensor)."""
         need_int(repeats, "repeat_interleave: repeats", 0)
         if dim is None:
@@ -208,7 +202,7 @@ class Movement:
 
     # *** order ***
 
-    def permute(self: Tensor, order: int | Sequence[int], *args: int) -> Tensor:
+    def permute(self, order: int | Sequence[int], *args: int) -> Self:
         """The axes in another order."""
         wanted = flat_sizes(order, args)
         axes = tuple([self._axis(axis) for axis in wanted])
@@ -216,7 +210,7 @@ class Movement:
             raise ShapeError(f"permute {self.shape} by {wanted}: need each of 0..{self.ndim - 1} once")
         return self._moved(Ops.PERMUTE, self.lazydata.permute(axes))
 
-    def transpose(self: Tensor, dim0: int = 1, dim1: int = 0) -> Tensor:
+    def transpose(self, dim0: int = 1, dim1: int = 0) -> Self:
         """Two axes exchanged."""
         order = list(range(self.ndim))
         first, second = self._axis(dim0), self._axis(dim1)
@@ -226,15 +220,15 @@ class Movement:
         return self._moved(Ops.PERMUTE, self.lazydata.permute(order))
 
     @property
-    def T(self: Tensor) -> Tensor:
+    def T(self) -> Self:
         """Rows and columns of a matrix exchanged: the first two axes, as `transpose()` does it; of a vector, itself."""
         return self.transpose() if self.ndim > 1 else self
 
-    def flip(self: Tensor, axis: int | Sequence[int], *args: int) -> Tensor:
+    def flip(self, axis: int | Sequence[int], *args: int) -> Self:
         """The order along the axes reversed."""
         return self._moved(Ops.FLIP, self.lazydata.flip(self._axes(flat_sizes(axis, args))))
 
-    def roll(self: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+    def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Self:
         """Moved along `dims` by `shifts`; what leaves at one end enters at the other."""
         for shift in shifts if isinstance(shifts, (list, tuple)) else (shifts,):
             need_int(shift, "roll: a shift")
@@ -258,7 +252,7 @@ class Movement:
 
     # *** cutting and padding ***
 
-    def shrink(self: Tensor, arg: Amounts) -> Tensor:
+    def shrink(self, arg: Amounts) -> Self:
         """The part `start ≤ i < stop` of each axis; None keeps an axis whole (and may stand for one that is not there:
         programs of this family write such)."""
         amounts = arg if isinstance(arg, (list, tuple)) else (arg,)
@@ -270,7 +264,7 @@ class Movement:
             raise ShapeError(f"shrink {self.shape} to {tuple(arg)}: need one (start, stop) or None per axis")
         return self._moved(Ops.SHRINK, self.lazydata.shrink(bounds))
 
-    def pad(self: Tensor, padding: Sequence[Any], mode: str | ConstType = "constant", value: ConstType = 0.0) -> Tensor:
+    def pad(self, padding: Sequence[Any], mode: str | ConstType = "constant", value: ConstType = 0.0) -> Self:
         """New elements before and after each axis: `padding[axis] = (before, after)` or None; negative amounts cut.
 
         A flat sequence of ints counts from the last axis backwards: (left, right, top, bottom, …). What is new:
@@ -304,7 +298,7 @@ class Movement:
                 return mask.where(padded, padded._const(int(value)))  # the type has it, and stays
         return mask.where(padded, value)
 
-    def _slice(self: Tensor, arg: Sequence[tuple[int, int] | None], value: ConstType = 0) -> Tensor:
+    def _slice(self, arg: Sequence[tuple[int, int] | None], value: ConstType = 0) -> Self:
         """From start to stop of each axis, (start, stop) or None for all of it; `value` where that is outside.
 
         By this name programs of the family call it."""
@@ -313,14 +307,14 @@ class Movement:
             raise ShapeError(f"_slice of {self.shape} by {tuple(arg)}: need (start, stop) or None for each axis")
         return self.pad([(-start, stop - size) for size, (start, stop) in zip(self.shape, bounds)], value=value)
 
-    def _edged(self: Tensor, amounts: Sequence[tuple[int, int]], mode: str) -> Tensor:
+    def _edged(self, amounts: Sequence[tuple[int, int]], mode: str) -> Self:
         """Longer at each end, by elements that there are."""
         result = self
         for axis, (before, after) in enumerate(amounts):
             result = result._extended(axis, before, after, mode)
         return result
 
-    def _extended(self: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    def _extended(self, axis: int, before: int, after: int, mode: str) -> Self:
         """One axis longer, by elements that it has."""
         if not before and not after:
             return self
@@ -347,11 +341,11 @@ class Movement:
         filled = [part for part in parts if part.shape[axis]]
         return filled[0].cat(*filled[1:], dim=axis)
 
-    def _cut(self: Tensor, axis: int, start: int, stop: int) -> Tensor:
+    def _cut(self, axis: int, start: int, stop: int) -> Self:
         """The part start ≤ i < stop of one axis."""
         return self.shrink([(start, stop) if i == axis else None for i in range(self.ndim)])
 
-    def _pad_amounts(self: Tensor, arg: Any) -> tuple[tuple[int, int], ...]:
+    def _pad_amounts(self, arg: Any) -> tuple[tuple[int, int], ...]:
         if not isinstance(arg, (list, tuple)):
             raise TypeError(f"pad {self.shape} by {shown(arg)}: need ints, or one (before, after) or None per axis")
         if arg and all(isinstance(amount, (int, UOp)) for amount in arg):
@@ -365,17 +359,17 @@ class Movement:
             raise ShapeError(f"pad {self.shape} by {tuple(arg)}: need one (before, after) or None per axis")
         return tuple((0, 0) if pair is None else normal((pair[0], pair[1])) for pair in arg)
 
-    def pad2d(self: Tensor, padding: Sequence[int], value: ConstType = 0.0) -> Tensor:
+    def pad2d(self, padding: Sequence[int], value: ConstType = 0.0) -> Self:
         """The last two axes padded by (left, right, top, bottom)."""
         return self.pad(tuple(padding), value)
 
     # *** windows and diagonals ***
 
-    def _window(self: Tensor, axis: int, size: int, stride: int = 1, dilation: int = 1) -> Tensor:
+    def _window(self, axis: int, size: int, stride: int = 1, dilation: int = 1) -> Self:
         """Sliding windows along `axis`, which then counts them; a new last axis walks one."""
         return self._moved(Ops.WINDOW, self.lazydata.window(axis, size, stride, dilation))
 
-    def unfold(self: Tensor, dim: int, size: int, step: int) -> Tensor:
+    def unfold(self, dim: int, size: int, step: int) -> Self:
         """All windows of `size` elements along `dim`, `step` apart, in a new last axis."""
         axis = self._axis(dim)
         have = self.shape[axis]
@@ -387,7 +381,7 @@ class Movement:
             return self._cut(axis, 0, 0).reshape(shape)
         return self._window(axis, size, step)
 
-    def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Self:
         """The elements with equal index (`offset` more in `dim2`) along two axes, in a new last axis."""
         first, second = self._axis(dim1), self._axis(dim2)
         if self.ndim < 2 or first == second:
@@ -406,7 +400,7 @@ class Movement:
         order = [axis for axis in range(line.ndim) if axis != first] + [first]
         return line.permute(order)
 
-    def diag(self: Tensor) -> Tensor:
+    def diag(self) -> Self:
         """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix."""
         if self.ndim == 2:
             return self.diagonal()
@@ -416,7 +410,7 @@ class Movement:
         apart = self.reshape((size, 1)).pad((None, (0, size)))
         return apart.reshape((size * (size + 1),)).shrink(((0, size * size),)).reshape((size, size))
 
-    def _below(self: Tensor, offset: int) -> Tensor:
+    def _below(self, offset: int) -> Self:
         """True where column ≤ row + offset, over the last two axes."""
         need_int(offset, "triangle: the diagonal")
         if self.ndim < 2:
@@ -428,24 +422,24 @@ class Movement:
         column = self._wrap(LazyBuffer.iota(columns, ints, self.device)).reshape((1, columns))
         return column <= (row if offset == 0 else row + offset)
 
-    def tril(self: Tensor, diagonal: int = 0) -> Tensor:
+    def tril(self, diagonal: int = 0) -> Self:
         """The last two axes with zeros above the diagonal."""
         return self._below(diagonal).where(self, self._const(0))
 
-    def triu(self: Tensor, diagonal: int = 0) -> Tensor:
+    def triu(self, diagonal: int = 0) -> Self:
         """The last two axes with zeros below the diagonal."""
         need_int(diagonal, "triangle: the diagonal")
         return self._below(diagonal - 1).where(self._const(0), self)
 
     # *** several tensors ***
 
-    def _with_others(self: Tensor, others: Sequence[Any], what: str) -> list[Tensor]:
+    def _with_others(self, others: Sequence[Any], what: str) -> list[Self]:
         for other in others:
             if not isinstance(other, Base):
                 raise TypeError(f"{what} of a Tensor and {type(other).__name__} {other!r}: need Tensors, one by one")
         return [self, *others]
 
-    def cat(*tensors: Tensor, dim: int = 0) -> Tensor:
+    def cat(*tensors: Self, dim: int = 0) -> Self:
         """The tensors one after the other along `dim`; `Tensor.cat` takes them in a list as well."""
         self, *args = _some(tensors, "cat")
         if isinstance(self, (list, tuple)):
@@ -479,7 +473,7 @@ class Movement:
         result.note = OwnRule(cat_gradient, [part.lazydata for part in some], axis).on(result)
         return self._taped(result, cat_gradient, tuple(kept), axis)
 
-    def stack(*tensors: Tensor, dim: int = 0) -> Tensor:
+    def stack(*tensors: Self, dim: int = 0) -> Self:
         """The tensors, all of one shape, along a new axis; `Tensor.stack` takes them in a list as well."""
         self, *args = _some(tensors, "stack")
         if isinstance(self, (list, tuple)):
@@ -494,7 +488,7 @@ class Movement:
         first, *rest = (part.unsqueeze(axis) for part in parts)
         return first.cat(*rest, dim=axis)
 
-    def split(self: Tensor, sizes: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    def split(self, sizes: int | Sequence[int], dim: int = 0) -> tuple[Self, ...]:
         """Parts along `dim`: of that size each (the last may be smaller), or of those sizes."""
         axis = self._axis(dim)
         if not self.ndim:
@@ -520,7 +514,7 @@ class Movement:
             start = start + size
         return tuple(parts)
 
-    def chunk(self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
+    def chunk(self, chunks: int, dim: int = 0) -> list[Self]:
         """`chunks` parts of equal size (the last may be smaller, and there may be fewer); of nothing, so many."""
         need_int(chunks, "chunk: the number of parts")
         if chunks < 1:

@@ -2,45 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, Literal
 
+from tinyexplore.autograd.rules import inverse_root_gradient, step_gradient
 from tinyexplore.dtype import dtypes
+from tinyexplore.tensor.arithmetic import Operand, scalar_dtype
+from tinyexplore.tensor.assignment import Assignment
 from tinyexplore.tensor.base import Base
-from tinyexplore.tensor.checks import need_tensor, shown
-from tinyexplore.tensor.errors import OperandError
-from tinyexplore.uop import UOp
+from tinyexplore.tensor.checks import shown
+from tinyexplore.tensor.errors import ArgumentError, OperandError
+from tinyexplore.tensor.precision import NARROW
+from tinyexplore.tensor.signs import Signs
+from tinyexplore.uop import Ops, UOp
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    from typing_extensions import Self
 
 
-class NamedCasts:
+class NamedCasts(Base):
     """Casts; they stand alone because their names hide Python's types."""
 
     __slots__ = ()
 
-    def float(self: Tensor) -> Tensor:
+    def float(self) -> Self:
         return self.cast(dtypes.float32)
 
-    def half(self: Tensor) -> Tensor:
+    def half(self) -> Self:
         return self.cast(dtypes.float16)
 
-    def bfloat16(self: Tensor) -> Tensor:
+    def bfloat16(self) -> Self:
         return self.cast(dtypes.bfloat16)
 
-    def double(self: Tensor) -> Tensor:
+    def double(self) -> Self:
         return self.cast(dtypes.float64)
 
-    def int(self: Tensor) -> Tensor:
+    def int(self) -> Self:
         return self.cast(dtypes.int32)
 
-    def long(self: Tensor) -> Tensor:
+    def long(self) -> Self:
         return self.cast(dtypes.int64)
 
-    def short(self: Tensor) -> Tensor:
+    def short(self) -> Self:
         return self.cast(dtypes.int16)
 
-    def bool(self: Tensor) -> Tensor:
+    def bool(self) -> Self:
         return self.cast(dtypes.bool)
 
 
@@ -59,10 +65,180 @@ def _is_factor(x: Any) -> bool:
     return _is_operand(x)
 
 
-class Operators:
+class Operators(Signs, Assignment):
     __slots__ = ()
 
-    def _in_place(self: Tensor, result: Tensor) -> Tensor:
+    # *** quotients and powers ***
+
+    def div(
+        self,
+        x: Operand,
+        reverse: bool = False,
+        upcast: bool = True,
+        *,
+        rounding_mode: Literal["trunc", "floor"] | None = None,
+    ) -> Self:
+        """self / x as floats; with `upcast=False` ints divide as ints, towards zero.
+
+        Rounded towards zero (`rounding_mode="trunc"`) or down (`"floor"`, the same as //), ints give ints.
+        """
+        if rounding_mode == "floor":
+            return self.idiv(x, reverse)
+        if rounding_mode == "trunc":
+            a, b = self._number_operands(x, "div", reverse)
+            if not dtypes.is_float(a.dtype):
+                return a._divided(b)[0]
+            return a._by_own_rule(a._value()._alu(Ops.FDIV, b._value()).trunc().lazydata, step_gradient, (a, b))
+        if rounding_mode is not None:
+            raise ArgumentError(f"rounding_mode {rounding_mode!r}: choose 'trunc', 'floor' or None")
+        if not upcast:
+            a, b = self._matched(x, "div", reverse)
+            if not dtypes.is_float(a.dtype):
+                return a._divided(b)[0]
+        a, b = self._matched_floats(x, "div", reverse)
+        return a._alu(Ops.FDIV, b)
+
+    def _divided(self, y: Self) -> tuple[Self, Self]:
+        """Quotient and remainder of ints, towards zero; by zero both are 0."""
+        if y.lazydata.op is Ops.CONST and type(y.lazydata.arg) is int and y.lazydata.arg not in (0, -1):
+            return self._alu(Ops.IDIV, y), self._alu(Ops.MOD, y)
+        by_zero = y._alu(Ops.CMPEQ, y._const(0))
+        unusual = by_zero
+        if not dtypes.is_unsigned(y.dtype):
+            by_minus_one = y._alu(Ops.CMPEQ, y._const(-1))  # the least int / -1 traps on some machines
+            unusual = by_zero._alu(Ops.OR, by_minus_one)
+        safe = unusual._alu(Ops.WHERE, y._const(1), y)
+        quotient = self._alu(Ops.IDIV, safe)
+        if not dtypes.is_unsigned(y.dtype):
+            quotient = by_minus_one._alu(Ops.WHERE, self._unary(Ops.NEG), quotient)
+        quotient = by_zero._alu(Ops.WHERE, self._const(0), quotient)
+        return quotient, self._alu(Ops.MOD, safe)
+
+    def _floor_divided(self, y: Self) -> tuple[Self, Self]:
+        """Quotient rounded down, and the remainder, which has the sign of `y`."""
+        if dtypes.is_float(self.dtype):
+            remainder = self._alu(Ops.MOD, y)
+            quotient = self._whole_quotient(y, remainder)
+            differs = remainder.ne(0) & (remainder < 0).ne(y < 0)
+            is_lost = (self.eq(math.inf) | self.eq(-math.inf)) & y.ne(0)
+            return is_lost.where(math.nan, quotient - differs), remainder + differs.where(y, 0.0)
+        quotient, remainder = self._divided(y)
+        if dtypes.is_unsigned(self.dtype):
+            return quotient, remainder
+        zero = self._const(0)
+        differs = remainder._alu(Ops.CMPLT, zero)._alu(Ops.CMPNE, y._alu(Ops.CMPLT, zero))
+        adjust = differs._alu(Ops.AND, remainder._alu(Ops.CMPNE, zero))
+        return (
+            adjust._alu(Ops.WHERE, quotient._alu(Ops.ADD, self._const(-1)), quotient),
+            adjust._alu(Ops.WHERE, remainder._alu(Ops.ADD, y), remainder),
+        )
+
+    def _whole_quotient(self, y: Self, remainder: Self) -> Self:
+        """Floats divided towards zero, given what is left over: in twice the bits, where a quotient just below a whole
+        number is not rounded to it; of float64, which has no wider type, from what the remainder leaves."""
+        if y.dtype is dtypes.float64:
+            return ((self - remainder) / y).round()
+        wide = dtypes.float64 if y.dtype is dtypes.float32 else dtypes.float32
+        return (self.cast(wide) / y.cast(wide)).trunc().cast(y.dtype)
+
+    def _number_operands(self, x: Any, what: str, reverse: bool) -> tuple[Self, Self]:
+        a, b = self._matched(x, what, reverse)
+        if a.dtype is dtypes.bool:
+            return a.cast(dtypes.int8), b.cast(dtypes.int8)
+        return a, b
+
+    def idiv(self, x: Operand, reverse: bool = False) -> Self:
+        """self / x rounded down (`//`); ints divided by 0 give 0."""
+        a, b = self._number_operands(x, "floor division", reverse)
+        if not dtypes.is_float(a.dtype):
+            return a._floor_divided(b)[0]
+        return a._by_own_rule(a._value()._floor_divided(b._value())[0].lazydata, step_gradient, (a, b))
+
+    def mod(self, x: Operand, reverse: bool = False) -> Self:
+        """What `//` leaves over, with the sign of the divisor (`%`); of ints, by 0: 0."""
+        a, b = self._number_operands(x, "mod", reverse)
+        return a._floor_divided(b)[1]
+
+    def fmod(self, x: Operand) -> Self:
+        """What division towards zero leaves over, with the sign of the dividend."""
+        a, b = self._number_operands(x, "fmod", False)
+        if not dtypes.is_float(a.dtype):
+            return a._divided(b)[1]
+        return a._alu(Ops.MOD, b)
+
+    def pow(self, x: Operand, reverse: bool = False) -> Self:
+        """self to the power x.
+
+        Ints to a whole power that is a number, not negative, are ints, and so are tensors of ints to the power of
+        others, where a negative power rounds towards zero. Ints to a negative number are floats, and so is a number to
+        the power of ints, of which any may be negative.
+        """
+        if type(x) in (int, float) and not dtypes.is_float(self.dtype) and (reverse or x < 0):
+            return self._float().pow(x, reverse)
+        if not reverse and (type(x) is int or type(x) is float):
+            small = self._small_power(x)
+            if small is not None:
+                return small
+        a, b = self._number_operands(x, "pow", reverse)
+        if dtypes.is_float(a.dtype):
+            return a._alu(Ops.POW, b)
+        return a._int_power(b)
+
+    def _small_power(self, exponent: float) -> Self | None:
+        """Powers that a few multiplications, a root or a reciprocal give, exactly rounded or nearly so."""
+        x = self
+        dtype = scalar_dtype(exponent, x.dtype)
+        if not dtypes.is_float(dtype):
+            return x.cast(dtype)._multiplied(int(exponent))
+        x = x.cast(dtype)
+        if exponent == 0.5:
+            return x._unary(Ops.SQRT)
+        is_whole = abs(exponent) <= 8 and exponent == int(exponent)
+        if exponent != -0.5 and not is_whole:
+            return None
+        if x.dtype in NARROW and exponent not in (0, 1):
+            return (x.cast(dtypes.float32) ** exponent).cast(x.dtype)
+        if exponent == -0.5:
+            return x._by_own_rule(x._value()._inverse_root().lazydata, inverse_root_gradient, (x,))
+        if exponent < 0:  # the reciprocal first: the positive power may overflow where the negative one does not vanish
+            return x.reciprocal()._multiplied(-int(exponent))
+        return x._multiplied(int(exponent))
+
+    def _inverse_root(self) -> Self:
+        """self ** -0.5 as C's `pow` has it: infinity at -0, 0 at -infinity."""
+        root = self._unary(Ops.SQRT)
+        root = root.eq(0).where(0.0, root)  # without the sign of a zero
+        return self.eq(-math.inf).where(0.0, root.reciprocal())
+
+    def _multiplied(self, times: int) -> Self:
+        """The product of `times` copies, by squaring."""
+        result: Self | None = None
+        square = self
+        while times:
+            if times & 1:
+                result = square if result is None else result._alu(Ops.MUL, square)
+            times >>= 1
+            if times:
+                square = square._alu(Ops.MUL, square)
+        return self._unmoved(1, self.shape) if result is None else result
+
+    def _int_power(self, exponent: Self) -> Self:
+        """Powers of ints by squaring, one bit of the exponent after the other."""
+        square = self
+        one = self._const(1)
+        result = one
+        for bit in range(self.dtype.bits - (0 if dtypes.is_unsigned(self.dtype) else 1)):
+            is_set = exponent._alu(Ops.AND, exponent._const(1 << bit))._alu(Ops.CMPNE, exponent._const(0))
+            result = result._alu(Ops.MUL, is_set._alu(Ops.WHERE, square, one))
+            square = square._alu(Ops.MUL, square)
+        if dtypes.is_unsigned(self.dtype):
+            return result
+        is_unit = (self == 1) | (self == -1)
+        return ((exponent >= 0) | is_unit).where(result, 0)
+
+    # *** Python's operators ***
+
+    def _in_place(self, result: Self) -> Self:
         """`x += y`: the tensor takes over the result; where that is on the tape, `x` becomes the new tensor."""
         if result.requires_grad:
             return result
@@ -72,158 +248,140 @@ class Operators:
             )
         return self.assign(result.cast(self.dtype))
 
-    def __add__(self: Tensor, x: Any) -> Tensor:
+    def __add__(self, x: Any) -> Self:
         return self.add(x) if _is_operand(x) else NotImplemented
 
-    def __radd__(self: Tensor, x: Any) -> Tensor:
+    def __radd__(self, x: Any) -> Self:
         return self.add(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __iadd__(self: Tensor, x: Any) -> Tensor:
+    def __iadd__(self, x: Any) -> Self:
         return self._in_place(self.add(x))
 
-    def __sub__(self: Tensor, x: Any) -> Tensor:
+    def __sub__(self, x: Any) -> Self:
         return self.sub(x) if _is_operand(x) else NotImplemented
 
-    def __rsub__(self: Tensor, x: Any) -> Tensor:
+    def __rsub__(self, x: Any) -> Self:
         return self.sub(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __isub__(self: Tensor, x: Any) -> Tensor:
+    def __isub__(self, x: Any) -> Self:
         return self._in_place(self.sub(x))
 
-    def __mul__(self: Tensor, x: Any) -> Tensor:
+    def __mul__(self, x: Any) -> Self:
         return self.mul(x) if _is_factor(x) else NotImplemented
 
-    def __rmul__(self: Tensor, x: Any) -> Tensor:
+    def __rmul__(self, x: Any) -> Self:
         return self.mul(x, reverse=True) if _is_factor(x) else NotImplemented
 
-    def __imul__(self: Tensor, x: Any) -> Tensor:
+    def __imul__(self, x: Any) -> Self:
         return self._in_place(self.mul(x))
 
-    def __truediv__(self: Tensor, x: Any) -> Tensor:
+    def __truediv__(self, x: Any) -> Self:
         return self.div(x) if _is_operand(x) else NotImplemented
 
-    def __rtruediv__(self: Tensor, x: Any) -> Tensor:
+    def __rtruediv__(self, x: Any) -> Self:
         return self.div(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __itruediv__(self: Tensor, x: Any) -> Tensor:
+    def __itruediv__(self, x: Any) -> Self:
         return self._in_place(self.div(x))
 
-    def __floordiv__(self: Tensor, x: Any) -> Tensor:
+    def __floordiv__(self, x: Any) -> Self:
         return self.idiv(x) if _is_operand(x) else NotImplemented
 
-    def __rfloordiv__(self: Tensor, x: Any) -> Tensor:
+    def __rfloordiv__(self, x: Any) -> Self:
         return self.idiv(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __ifloordiv__(self: Tensor, x: Any) -> Tensor:
+    def __ifloordiv__(self, x: Any) -> Self:
         return self._in_place(self.idiv(x))
 
-    def __mod__(self: Tensor, x: Any) -> Tensor:
+    def __mod__(self, x: Any) -> Self:
         return self.mod(x) if _is_operand(x) else NotImplemented
 
-    def __rmod__(self: Tensor, x: Any) -> Tensor:
+    def __rmod__(self, x: Any) -> Self:
         return self.mod(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __imod__(self: Tensor, x: Any) -> Tensor:
+    def __imod__(self, x: Any) -> Self:
         return self._in_place(self.mod(x))
 
-    def __pow__(self: Tensor, x: Any) -> Tensor:
+    def __pow__(self, x: Any) -> Self:
         return self.pow(x) if _is_operand(x) else NotImplemented
 
-    def __rpow__(self: Tensor, x: Any) -> Tensor:
+    def __rpow__(self, x: Any) -> Self:
         return self.pow(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __ipow__(self: Tensor, x: Any) -> Tensor:
+    def __ipow__(self, x: Any) -> Self:
         return self._in_place(self.pow(x))
 
-    def __matmul__(self: Tensor, x: Any) -> Tensor:
-        return self.matmul(self._factor(x))
-
-    def __rmatmul__(self: Tensor, x: Any) -> Tensor:
-        return self.matmul(self._factor(x), reverse=True)
-
-    def _factor(self: Tensor, x: Any) -> Tensor:
-        """An operand of @: a tensor, or what an array holds."""
-        found = self._as_tensor(x, "matmul") if hasattr(x, "__array_interface__") else x
-        need_tensor(found, f"matmul of a Tensor of shape {self.shape}: the other factor")
-        return found
-
-    def __imatmul__(self: Tensor, x: Any) -> Tensor:
-        return self._in_place(self.matmul(x))
-
-    def __and__(self: Tensor, x: Any) -> Tensor:
+    def __and__(self, x: Any) -> Self:
         return self.bitwise_and(x) if _is_operand(x) else NotImplemented
 
-    def __rand__(self: Tensor, x: Any) -> Tensor:
+    def __rand__(self, x: Any) -> Self:
         return self.bitwise_and(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __iand__(self: Tensor, x: Any) -> Tensor:
+    def __iand__(self, x: Any) -> Self:
         return self._in_place(self.bitwise_and(x))
 
-    def __or__(self: Tensor, x: Any) -> Tensor:
+    def __or__(self, x: Any) -> Self:
         return self.bitwise_or(x) if _is_operand(x) else NotImplemented
 
-    def __ror__(self: Tensor, x: Any) -> Tensor:
+    def __ror__(self, x: Any) -> Self:
         return self.bitwise_or(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __ior__(self: Tensor, x: Any) -> Tensor:
+    def __ior__(self, x: Any) -> Self:
         return self._in_place(self.bitwise_or(x))
 
-    def __xor__(self: Tensor, x: Any) -> Tensor:
+    def __xor__(self, x: Any) -> Self:
         return self.xor(x) if _is_operand(x) else NotImplemented
 
-    def __rxor__(self: Tensor, x: Any) -> Tensor:
+    def __rxor__(self, x: Any) -> Self:
         return self.xor(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __ixor__(self: Tensor, x: Any) -> Tensor:
+    def __ixor__(self, x: Any) -> Self:
         return self._in_place(self.xor(x))
 
-    def __lshift__(self: Tensor, x: Any) -> Tensor:
+    def __lshift__(self, x: Any) -> Self:
         return self.lshift(x) if _is_operand(x) else NotImplemented
 
-    def __rlshift__(self: Tensor, x: Any) -> Tensor:
+    def __rlshift__(self, x: Any) -> Self:
         return self.lshift(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __ilshift__(self: Tensor, x: Any) -> Tensor:
+    def __ilshift__(self, x: Any) -> Self:
         return self._in_place(self.lshift(x))
 
-    def __rshift__(self: Tensor, x: Any) -> Tensor:
+    def __rshift__(self, x: Any) -> Self:
         return self.rshift(x) if _is_operand(x) else NotImplemented
 
-    def __rrshift__(self: Tensor, x: Any) -> Tensor:
+    def __rrshift__(self, x: Any) -> Self:
         return self.rshift(x, reverse=True) if _is_operand(x) else NotImplemented
 
-    def __irshift__(self: Tensor, x: Any) -> Tensor:
+    def __irshift__(self, x: Any) -> Self:
         return self._in_place(self.rshift(x))
 
-    def __lt__(self: Tensor, x: Any) -> Tensor:
+    def __lt__(self, x: Any) -> Self:
         return self.lt(x) if _is_operand(x) else NotImplemented
 
-    def __le__(self: Tensor, x: Any) -> Tensor:
+    def __le__(self, x: Any) -> Self:
         return self.le(x) if _is_operand(x) else NotImplemented
 
-    def __gt__(self: Tensor, x: Any) -> Tensor:
+    def __gt__(self, x: Any) -> Self:
         return self.gt(x) if _is_operand(x) else NotImplemented
 
-    def __ge__(self: Tensor, x: Any) -> Tensor:
+    def __ge__(self, x: Any) -> Self:
         return self.ge(x) if _is_operand(x) else NotImplemented
 
-    def __eq__(self: Tensor, x: Any) -> Tensor:  # type: ignore[override]
+    def __eq__(self, x: Any) -> Self:  # type: ignore[override]
         return self.eq(x) if _is_operand(x) else NotImplemented
 
-    def __ne__(self: Tensor, x: Any) -> Tensor:  # type: ignore[override]
+    def __ne__(self, x: Any) -> Self:  # type: ignore[override]
         return self.ne(x) if _is_operand(x) else NotImplemented
 
-    def __hash__(self: Tensor) -> int:
+    def __hash__(self) -> int:
         return id(self)
 
-    def __neg__(self: Tensor) -> Tensor:
+    def __neg__(self) -> Self:
         return self.neg()
 
-    def __pos__(self: Tensor) -> Tensor:
+    def __pos__(self) -> Self:
         return self
 
-    def __invert__(self: Tensor) -> Tensor:
+    def __invert__(self) -> Self:
         return self.bitwise_not()
-
-    def __abs__(self: Tensor) -> Tensor:
-        return self.abs()

@@ -10,11 +10,12 @@ from tinyexplore.autograd import taken_gradient
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
+from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.radix import first_indices, in_order, sorted_indices
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    from typing_extensions import Self
 
 
 # Up to here a few kernels that compare all with all take less time than the many passes through digits
@@ -23,12 +24,12 @@ FEW_COMPARISONS = 1 << 18
 FEW_WANTED = 16  # so many passes over the elements take less time than sorting them
 
 
-class Ordering:
+class Ordering(Indexing):
     __slots__ = ()
 
     # *** sorting ***
 
-    def _ranks(self: Tensor, descending: bool) -> Tensor:
+    def _ranks(self, descending: bool) -> Self:
         """How many elements of the last axis come before each one; equal ones keep their order, NaN comes last."""
         mine, other = self.unsqueeze(-1), self.unsqueeze(-2)
         places = self._places(self.ndim - 1)
@@ -43,7 +44,7 @@ class Ordering:
             same = same | (mine_lost & other_lost)
         return (before | (same & earlier)).sum(-1)
 
-    def argsort(self: Tensor, dim: int = -1, descending: bool = False) -> Tensor:
+    def argsort(self, dim: int = -1, descending: bool = False) -> Self:
         """The places of the elements in order along `dim`; equal ones keep their order."""
         axis = self._axis(dim)
         if self.ndim == 0:
@@ -60,7 +61,7 @@ class Ordering:
         ordered = ranks._const(0, places.dtype, ranks.shape)._scattered_in(None, ranks.ndim - 1, ranks, places)
         return ordered.transpose(axis, -1)
 
-    def sort(self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    def sort(self, dim: int = -1, descending: bool = False) -> tuple[Self, Self]:
         """The elements in order along `dim`, and their places. Either is computed without the other: who asks for no
         places has less to sort."""
         places = self.argsort(dim, descending)
@@ -76,7 +77,7 @@ class Ordering:
         values = rows._by_own_rule(ordered.lazydata, taken_gradient, (rows,), (1, numbers))
         return values.reshape(x.shape).transpose(axis, -1), places
 
-    def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Tensor, Tensor]:
+    def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Self, Self]:
         """The `k` largest (or smallest) elements along `dim`, in order, and their places."""
         axis = self._axis(dim)
         need_int(k, "topk: k")
@@ -96,18 +97,18 @@ class Ordering:
             places = self.argsort(dim, descending=largest).shrink(bounds)
         return self.gather(dim, places), places
 
-    def _is_long(self: Tensor, axis: int) -> bool:
+    def _is_long(self, axis: int) -> bool:
         """True where radix sort takes less time along this axis than comparisons of all with all."""
         length = self.shape[axis]
         return bool(length > SHORT and self.numel() * length > FEW_COMPARISONS)
 
     # *** running products and extremes ***
 
-    def cumprod(self: Tensor, axis: int = 0) -> Tensor:
+    def cumprod(self, axis: int = 0) -> Self:
         """Each element and all before it along `axis`, multiplied."""
         return self._total_so_far(Ops.MUL, axis)
 
-    def _running_extreme(self: Tensor, axis: int, op: Ops) -> tuple[Tensor, Tensor]:
+    def _running_extreme(self, axis: int, op: Ops) -> tuple[Self, Self]:
         at = self._axis(axis)
         if self.ndim == 0 or self.numel() == 0:
             return self, self._const(0, dtypes.default_int)
@@ -119,17 +120,17 @@ class Ordering:
         places = here.where(self._places(at), -1)._scanned(Ops.MAX, at)
         return self.gather(at, places) if self.requires_grad else values, places
 
-    def cummax(self: Tensor, axis: int = 0) -> tuple[Tensor, Tensor]:
+    def cummax(self, axis: int = 0) -> tuple[Self, Self]:
         """The largest element up to each place along `axis`, and where it stands last; the gradient goes there."""
         return self._running_extreme(axis, Ops.MAX)
 
-    def cummin(self: Tensor, axis: int = 0) -> tuple[Tensor, Tensor]:
+    def cummin(self, axis: int = 0) -> tuple[Self, Self]:
         """The smallest element up to each place along `axis`, and where it stands last; the gradient goes there."""
         return self._running_extreme(axis, Ops.MIN)
 
     # *** axes by name ***
 
-    def rearrange(self: Tensor, formula: str, **sizes: int) -> Tensor:
+    def rearrange(self, formula: str, **sizes: int) -> Self:
         """Axes named, regrouped and reordered: "b (h w) ... -> b h w ..." with h=…; `...` stands for further axes."""
         if not isinstance(formula, str):
             raise TypeError(f"rearrange: the formula is {shown(formula)}: need text, such as 'b h w -> b (h w)'")

@@ -12,9 +12,10 @@ from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Shape
 from tinyexplore.tensor.checks import need_int, shown
 from tinyexplore.tensor.precision import rounded_once
+from tinyexplore.tensor.scattering import Scattering
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    from typing_extensions import Self
 
 Pairs = tuple[tuple[int, int], ...]
 Sizes = int | Sequence[int]
@@ -58,10 +59,10 @@ def named_padding(name: str, kernel: Shape, steps: Shape, gaps: Shape) -> Pairs:
     return tuple((reach // 2, reach - reach // 2) for reach in reaches)
 
 
-class Pooling:
+class Pooling(Scattering):
     __slots__ = ()
 
-    def _windows(self: Tensor, kernel: Shape, stride: Shape, dilation: Shape) -> Tensor:
+    def _windows(self, kernel: Shape, stride: Shape, dilation: Shape) -> Self:
         """(…, *spatial) → (…, *places, *kernel)"""
         result = self
         first = self.ndim - len(kernel)
@@ -81,14 +82,14 @@ class Pooling:
 
     @rounded_once
     def avg_pool2d(
-        self: Tensor,
+        self,
         kernel_size: Sizes = (2, 2),
         stride: Sizes | None = None,
         dilation: Sizes = 1,
         padding: Sizes = 0,
         count_include_pad: bool = True,
         ceil_mode: bool = False,
-    ) -> Tensor:
+    ) -> Self:
         """The mean of each window over the last axes; without `count_include_pad` padding does not count.
 
         `ceil_mode`: one more window where a part of it is inside; what it reads beyond the padding does not count.
@@ -102,7 +103,7 @@ class Pooling:
         return windows.sum(pool.axes) / ones._pooled(pool).sum(pool.axes).cast(windows._float().dtype)
 
     def max_pool2d(
-        self: Tensor,
+        self,
         kernel_size: Sizes = (2, 2),
         stride: Sizes | None = None,
         dilation: Sizes = 1,
@@ -131,14 +132,14 @@ class Pooling:
         return found, holds.where(spots, none).min(pool.axes)
 
     def max_unpool2d(
-        self: Tensor,
-        indices: Tensor,
+        self,
+        indices: Self,
         kernel_size: Sizes = (2, 2),
         stride: Sizes | None = None,
         dilation: Sizes = 1,
         padding: Sizes = 0,
         output_size: Sequence[int] | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """Zeros with each element at its place before `max_pool2d(…, return_indices=True)`.
 
         `output_size`: the shape before (its last axes will do); without it the smallest that pools to this one.
@@ -163,14 +164,14 @@ class Pooling:
 
     # *** geometry ***
 
-    def _pool_kernel(self: Tensor, kernel_size: Sizes) -> tuple[Shape, int]:
+    def _pool_kernel(self, kernel_size: Sizes) -> tuple[Shape, int]:
         kernel = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
         if self.ndim < len(kernel):
             raise ShapeError(f"pooling by {kernel} of a tensor of shape {self.shape}: it has too few axes")
         return kernel, len(kernel)
 
     def _pool(
-        self: Tensor, kernel_size: Sizes, stride: Sizes | None, dilation: Sizes, padding: Sizes, ceil_mode: bool
+        self, kernel_size: Sizes, stride: Sizes | None, dilation: Sizes, padding: Sizes, ceil_mode: bool
     ) -> _Pool:
         kernel, places = self._pool_kernel(kernel_size)
         step = kernel if stride is None else per_axis(stride, places, "stride")
@@ -185,7 +186,7 @@ class Pooling:
         axes = tuple(range(self.ndim, self.ndim + places))
         return _Pool(kernel, step, gap, (*rest, *pads), beyond, axes)
 
-    def _pooled(self: Tensor, pool: _Pool, beyond: ConstType = 0) -> Tensor:
+    def _pooled(self, pool: _Pool, beyond: ConstType = 0) -> Self:
         """The windows of a tensor that is padded already, but for what they read beyond."""
         x = self
         if pool.beyond is not None:

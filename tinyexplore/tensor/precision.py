@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from tinyexplore.dtype import DType, dtypes, least_upper_dtype, least_upper_float
-from tinyexplore.tensor.base import is_tensor
+from tinyexplore.tensor.base import Base
 
-if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
-
+T = TypeVar("T", bound="Base")
 Parameters = ParamSpec("Parameters")
 
 NARROW = frozenset((dtypes.float16, dtypes.bfloat16, *dtypes.fp8s))
@@ -23,17 +21,17 @@ def wide_float(dtype: DType) -> DType:
 
 
 def rounded_once(
-    method: Callable[Concatenate[Tensor, Parameters], Tensor],
-) -> Callable[Concatenate[Tensor, Parameters], Tensor]:
+    method: Callable[Concatenate[T, Parameters], T],
+) -> Callable[Concatenate[T, Parameters], T]:
     """Makes a method of tensors compute narrow floats in float32 and round the result to their type at the end.
 
     The result has the type that this tensor and the tensors among the arguments promote to; ints become floats.
     """
 
     @wraps(method)
-    def _widened(self: Tensor, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Tensor:
+    def _widened(self: T, *args: Parameters.args, **kwargs: Parameters.kwargs) -> T:
         dtype = self.lazydata.dtype
-        given: list[Any] = [one for one in (*args, *kwargs.values()) if is_tensor(one)]
+        given: list[Any] = [one for one in (*args, *kwargs.values()) if isinstance(one, Base)]
         if dtype is dtypes.float32 and not given:
             return method(self, *args, **kwargs)
         target = least_upper_float(least_upper_dtype(dtype, *[one.dtype for one in given]))
@@ -41,7 +39,7 @@ def rounded_once(
             return method(self, *args, **kwargs)
         return method(self.cast(wide_float(target)), *args, **kwargs).cast(target)
 
-    return cast("Callable[Concatenate[Tensor, Parameters], Tensor]", _widened)
+    return cast("Callable[Concatenate[T, Parameters], T]", _widened)
 
 
 __all__ = ["NARROW", "rounded_once", "wide_float"]

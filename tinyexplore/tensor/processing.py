@@ -3,122 +3,49 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from string import ascii_letters
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.dtype import DType, dtypes, least_upper_dtype, to_dtype
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.base import DTypeLike, Shape
+from tinyexplore.tensor.base import Base, DTypeLike, Shape
 from tinyexplore.tensor.checks import need_int, need_tensor, shown
 from tinyexplore.tensor.gradients import gradient_by_tensors
-from tinyexplore.tensor.pooling import Pairs, Sizes, named_padding, padding_pairs, per_axis
-from tinyexplore.tensor.precision import NARROW, rounded_once, wide_float
+from tinyexplore.tensor.loss import Loss
+from tinyexplore.tensor.pooling import Pairs, Pooling, Sizes, named_padding, padding_pairs, per_axis
+from tinyexplore.tensor.precision import rounded_once, wide_float
 from tinyexplore.tensor.reduction import sum_dtype
-from tinyexplore.tensor.winograd import TAPS, minimal_filters, takes_less
+from tinyexplore.tensor.winograd import TAPS, Convolvable, minimal_filters, takes_less
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.util import config
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from tinyexplore.autograd.tape import Step
-    from tinyexplore.tensor.tensor import Tensor
 
 
-class Processing:
+T = TypeVar("T", bound="Pooling")
+
+
+class Processing(Convolvable, Loss):
     __slots__ = ()
-
-    # *** matrices ***
-
-    def dot(self: Tensor, w: Tensor, acc_dtype: DTypeLike | None = None, dtype: DTypeLike | None = None) -> Tensor:
-        """The matrix product: the last axis of this tensor against the last but one of `w`; the others broadcast.
-
-        Summed in `acc_dtype` (`dtype` is its later name), which is the result's too.
-        Built so that the summed axis is last: (…, m, 1, k) · (…, 1, n, k) → (…, m, n).
-        """
-        acc_dtype = dtype if acc_dtype is None else acc_dtype
-        x = self
-        need_tensor(w, f"matmul of a Tensor of shape {x.shape}: the other factor")
-        n_axis = 0 if w.ndim == 1 else w.ndim - 2
-        if x.ndim == 0 or w.ndim == 0 or x.shape[-1] != w.shape[n_axis]:
-            raise ShapeError(
-                f"matmul of shapes {x.shape} and {w.shape}: the last axis of the first "
-                f"({x.shape[-1] if x.ndim else 'a scalar'}) must equal the last but one of the second "
-                f"({w.shape[n_axis] if w.ndim else 'a scalar'})"
-            )
-        result_dtype = least_upper_dtype(x.dtype, w.dtype)
-        wide = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
-        x, w = x.cast(wide), w.cast(wide)
-        left = x
-        right = w if w.ndim == 1 else w.transpose(-1, -2)
-        if x.ndim > 1 and w.ndim > 1:
-            left = x._reshaped((*x.shape[:-1], 1, x.shape[-1]))
-            right = right._reshaped((*right.shape[:-2], 1, *right.shape[-2:]))
-        try:
-            shape = broadcast_shape("matmul", left.shape, right.shape)
-        except ShapeError:  # with all shapes told, which takes longer than all the rest
-            shape = broadcast_shape(f"matmul of shapes {x.shape} and {w.shape}", left.shape, right.shape)
-        product = left._broadcast_to(shape)._alu(Ops.MUL, right._broadcast_to(shape))
-        result = product._reduce(Ops.ADD, -1, False, 0, "sum")
-        return result.cast(result_dtype) if acc_dtype is None else result
-
-    def matmul(
-        self: Tensor,
-        x: Tensor,
-        reverse: bool = False,
-        acc_dtype: DTypeLike | None = None,
-        dtype: DTypeLike | None = None,
-    ) -> Tensor:
-        """The matrix product self @ x, or x @ self if `reverse`."""
-        acc_dtype = dtype if acc_dtype is None else acc_dtype
-        if reverse:
-            return x.dot(self, acc_dtype)
-        return self.dot(x, acc_dtype)
-
-    def linear(self: Tensor, weight: Tensor, bias: Tensor | None = None, dtype: DTypeLike | None = None) -> Tensor:
-        """self @ weight + bias, in `dtype` if given; a weight with one axis multiplies element by element.
-
-        Narrow floats are multiplied, summed and added to the bias in float32, and rounded once.
-        """
-        need_tensor(weight, "linear: the weight")
-        if dtype is not None:
-            return self.cast(dtype).linear(weight.cast(dtype), None if bias is None else bias.cast(dtype))
-        target = least_upper_dtype(self.dtype, weight.dtype)
-        if bias is not None and target in NARROW:
-            wide = wide_float(target)
-            total = self.cast(wide) * weight.cast(wide) if weight.ndim == 1 else self.dot(weight, acc_dtype=wide)
-            return (total + bias).cast(least_upper_dtype(target, bias.dtype))
-        x = self * weight if weight.ndim == 1 else self.dot(weight)
-        return x if bias is None else x + bias
-
-    def image_dot(self: Tensor, w: Tensor, acc_dtype: DTypeLike | None = None) -> Tensor:
-        """The same as `dot`; a device with texture memory may keep the operands there."""
-        return self.dot(w, acc_dtype)
-
-    def sequential(self: Tensor, ll: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
-        """Through all functions, one after the other."""
-        x = self
-        if not isinstance(ll, Iterable):
-            raise TypeError(f"sequential of {shown(ll)}: need a list of functions or layers")
-        for place, layer in enumerate(ll):
-            if not callable(layer):
-                raise TypeError(f"sequential: step {place} is {shown(layer)}: need functions or layers")
-            x = layer(x)
-        return x
 
     # *** convolution ***
 
     def conv2d(
-        self: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
+        self,
+        weight: Self,
+        bias: Self | None = None,
         groups: int = 1,
         stride: Sizes = 1,
         dilation: Sizes = 1,
         padding: Sizes | str = 0,
         acc_dtype: DTypeLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """Cross-correlation of (batch, in, *spatial) with weights (out, in / groups, *kernel), for any number of axes.
 
         Windows (batch, group, 1, *places, in, *kernel) times weights (group, out / groups, in, *kernel), summed over
@@ -157,7 +84,7 @@ class Processing:
         result = padded._by_own_rule(result.lazydata, convolution_gradient, (padded, filters), how)
         return result._biased(bias, places, result_dtype if acc_dtype is None else wide)
 
-    def _biased(self: Tensor, bias: Tensor | None, places: int, target: DType) -> Tensor:
+    def _biased(self, bias: Self | None, places: int, target: DType) -> Self:
         """The sums of a convolution with `bias`, one number a channel, rounded to `target` (or to what it and the bias
         promote to) afterwards."""
         if bias is None:
@@ -167,7 +94,7 @@ class Processing:
         return (x + bias.reshape((1, -1, *(1,) * places))).cast(target)
 
     @staticmethod
-    def _is_winograd(padded: Tensor, weight: Tensor, groups: int, steps: Shape, gaps: Shape) -> bool:
+    def _is_winograd(padded: Base, weight: Base, groups: int, steps: Shape, gaps: Shape) -> bool:
         """True where WINO=1 asks for minimal filters, which there are for this kernel and which spare more than they
         cost."""
         if not config().WINO or set(weight.shape[2:]) != {TAPS} or {*steps, *gaps} != {1}:
@@ -176,7 +103,7 @@ class Processing:
         is_float = dtypes.is_float(padded.dtype)
         return is_float and takes_less(padded.shape[0], size, weight.shape[0], padded.shape[1], groups)
 
-    def _padded_for_windows(self: Tensor, pairs: Pairs, groups: int) -> Tensor:
+    def _padded_for_windows(self, pairs: Pairs, groups: int) -> Self:
         """(batch, in, *spatial) with zeros around. A copy of one picture lies row by row, each of all its channels.
 
         Cores share the rows of one picture, and each row of results sums over all channels: so a core reads what it has
@@ -187,7 +114,7 @@ class Processing:
             return self.pad(((0, 0), (0, 0), *pairs))
         return self.transpose(1, 2).pad(((0, 0), pairs[0], (0, 0), *pairs[1:])).transpose(1, 2)
 
-    def _unfolded(self: Tensor, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Tensor:
+    def _unfolded(self, kernel: Shape, groups: int, steps: Shape, gaps: Shape) -> Self:
         """The windows that a convolution multiplies with each filter: (batch, group, 1, *places, in, *kernel)."""
         places = len(kernel)
         windows = self._windows(kernel, steps, gaps)
@@ -195,7 +122,7 @@ class Processing:
         spatial, taps = tuple(range(4, 4 + places)), tuple(range(4 + places, 4 + 2 * places))
         return split.permute((0, 1, 2, *spatial, 3, *taps))
 
-    def _convolved(self: Tensor, filters: Tensor, groups: int, steps: Shape, gaps: Shape) -> Tensor:
+    def _convolved(self, filters: Self, groups: int, steps: Shape, gaps: Shape) -> Self:
         """A convolution without padding or bias, in one dtype."""
         batch, (out, per_group), kernel = self.shape[0], filters.shape[:2], filters.shape[2:]
         places = len(kernel)
@@ -206,19 +133,19 @@ class Processing:
         return (columns * each).sum(summed, acc_dtype=self.dtype).reshape((batch, out, *size))
 
     def image_conv2d(
-        self: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
+        self,
+        weight: Self,
+        bias: Self | None = None,
         groups: int = 1,
         stride: Sizes = 1,
         dilation: Sizes = 1,
         padding: Sizes | str = 0,
         acc_dtype: DTypeLike | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """The same as `conv2d`; a device with texture memory may keep the operands there."""
         return self.conv2d(weight, bias, groups, stride, dilation, padding, acc_dtype)
 
-    def _check_convolution(self: Tensor, weight: Tensor, groups: int) -> None:
+    def _check_convolution(self, weight: Self, groups: int) -> None:
         what = (
             f"convolution of shape {self.shape} (batch, in, *spatial) with weights {weight.shape} "
             f"(out, in / groups, *kernel), groups={groups}"
@@ -232,15 +159,15 @@ class Processing:
 
     @rounded_once
     def conv_transpose2d(
-        self: Tensor,
-        weight: Tensor,
-        bias: Tensor | None = None,
+        self,
+        weight: Self,
+        bias: Self | None = None,
         groups: int = 1,
         stride: Sizes = 1,
         dilation: Sizes = 1,
         padding: Sizes = 0,
         output_padding: Sizes = 0,
-    ) -> Tensor:
+    ) -> Self:
         """The gradient of a convolution, as an operation: weights are (in, out / groups, *kernel).
 
         Each element is spread `stride` apart, and the flipped kernel slides over that. Without dilation, no zeros in
@@ -277,7 +204,7 @@ class Processing:
         turned = turned.flip(tuple(range(2, 2 + places)))
         return spread.pad(amounts).conv2d(turned, bias, groups=groups, dilation=gap)
 
-    def _spread_and_convolved(self: Tensor, weight: Tensor, groups: int, step: Shape) -> Tensor:
+    def _spread_and_convolved(self, weight: Self, groups: int, step: Shape) -> Self:
         """A transposed convolution, whole steps long on each axis.
 
         Places that are the same number of places behind a multiple of `step` use the same part of the kernel, each
@@ -299,7 +226,7 @@ class Processing:
         order = [axis for number in range(places) for axis in (2 + places + number, 2 + number)]
         return apart.permute((0, 1, *order)).reshape((found.shape[0], channels, *(n * by for n, by in zip(size, step))))
 
-    def _spread(self: Tensor, axis: int, apart: int) -> Tensor:
+    def _spread(self, axis: int, apart: int) -> Self:
         """`apart - 1` zeros between neighbours along `axis`."""
         if apart == 1:
             return self
@@ -315,14 +242,14 @@ class Processing:
 
     @rounded_once
     def scaled_dot_product_attention(
-        self: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attn_mask: Tensor | None = None,
+        self,
+        key: Self,
+        value: Self,
+        attn_mask: Self | None = None,
         dropout_p: float = 0.0,
         is_causal: bool = False,
         enable_gqa: bool = False,
-    ) -> Tensor:
+    ) -> Self:
         """softmax(q · kᵀ / √d + mask) · v; a bool mask keeps where it is true, `is_causal` what is not later, too.
 
         `enable_gqa`: the third axis from the end are heads; each head of key and value serves several of the query.
@@ -348,7 +275,7 @@ class Processing:
             weights = weights.cast(dtypes.bfloat16)
         return weights.dot(value, acc_dtype=scores.dtype)
 
-    def _heads_repeated(self: Tensor, x: Tensor) -> Tensor:
+    def _heads_repeated(self, x: Self) -> Self:
         if self.ndim < 3 or x.ndim < 3 or self.shape[-3] % max(x.shape[-3], 1):
             raise ShapeError(
                 f"attention with enable_gqa: the heads (third axis from the end) of the query, {self.shape}, "
@@ -358,19 +285,21 @@ class Processing:
 
     # *** sums over named axes ***
 
-    @staticmethod
+    @classmethod
     def einsum(
+        cls,
         formula: str,
-        *raw_xs: Tensor | Sequence[Tensor],
+        *raw_xs: Self | Sequence[Self],
         acc_dtype: DTypeLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """Einstein's notation: "ij,jk->ik" multiplies along shared letters and sums those that the result drops.
 
         `...` stands for further axes in front of the named ones, which broadcast.
         """
         acc_dtype = dtype if acc_dtype is None else acc_dtype
-        xs = list(raw_xs[0] if isinstance(raw_xs[0], (tuple, list)) else raw_xs)
+        given_xs: Any = raw_xs[0] if isinstance(raw_xs[0], (tuple, list)) else raw_xs
+        xs: list[Self] = list(given_xs)
         if not isinstance(formula, str):
             raise TypeError(f"einsum: the formula is {shown(formula)}: need text, such as 'ij,jk->ik'")
         for place, given in enumerate(xs):
@@ -409,7 +338,7 @@ class Processing:
         return result if acc_dtype is not None else result.cast(target)
 
 
-def _with_letters_for_dots(text: str, xs: list[Tensor]) -> tuple[str, list[Tensor]]:
+def _with_letters_for_dots(text: str, xs: list[T]) -> tuple[str, list[T]]:
     """The formula with a letter for every axis that `...` stands for, and operands that have all of them."""
     left, arrow, right = text.partition("->")
     inputs = left.split(",")
@@ -438,7 +367,7 @@ def _with_letters_for_dots(text: str, xs: list[Tensor]) -> tuple[str, list[Tenso
     return ",".join(inputs).replace("...", dots) + "->" + right.replace("...", dots), found
 
 
-def _named_axes(x: Tensor, letters: str, order: Sequence[str]) -> Tensor:
+def _named_axes(x: T, letters: str, order: Sequence[str]) -> T:
     """The axes of `x` in `order`, missing ones with size 1; a letter that stands twice takes the diagonal."""
     while len(set(letters)) < len(letters):
         second = next(i for i, letter in enumerate(letters) if letter in letters[:i])
@@ -451,7 +380,7 @@ def _named_axes(x: Tensor, letters: str, order: Sequence[str]) -> Tensor:
 
 
 @gradient_by_tensors
-def convolution_gradient(step: Step, values: Sequence[Tensor], g: Tensor) -> tuple[Tensor | None, ...]:
+def convolution_gradient(step: Step, values: Sequence[Processing], g: Processing) -> tuple[Processing | None, ...]:
     """y = x ⋆ w: dx is the transposed convolution of g with w, dw the windows of x times g, over batch and places.
 
     The tape would add up overlapping windows instead, of which there are as many values as a convolution multiplies.

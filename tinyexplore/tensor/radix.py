@@ -15,15 +15,17 @@ the lower. So equal elements keep their order, and nothing is gathered.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer
+from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.uop import Ops
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    pass
 
+T = TypeVar("T", bound="Indexing")
 MOST_DIGIT_BITS = 11  # the places that so many digits are written to lie in an L2 cache, the counts in L1
 STEP_COST, COUNT_COST = 3, 2  # of an element and of a count in a pass, about
 SHORTEST_BLOCK = 1 << 14
@@ -33,7 +35,7 @@ LOWER = (1 << PLACE_BITS) - 1
 WORTH_TWO_LEVELS = 2  # so many times less must be looked at for the further kernels
 
 
-def sorted_indices(x: Tensor, descending: bool) -> Tensor:
+def sorted_indices(x: T, descending: bool) -> T:
     """For each row of `x` (rows, length) the places of its elements in order, as int64; equal ones keep their order."""
     key = ordered_int(x)
     if descending:
@@ -46,7 +48,7 @@ def sorted_indices(x: Tensor, descending: bool) -> Tensor:
     return first.gather(1, second)
 
 
-def first_indices(x: Tensor, count: int, descending: bool) -> Tensor:
+def first_indices(x: T, count: int, descending: bool) -> T:
     """The first `count` columns of `sorted_indices`: each is the least of what comes after the one before.
 
     For elements of less than 64 bits. Of a long row they are looked for in `count` runs of it only: those with the
@@ -62,7 +64,9 @@ def first_indices(x: Tensor, count: int, descending: bool) -> Tensor:
     padded = packed.pad(((0, 0), (0, runs * size - length)), value=dtypes.max(dtypes.int64))
     least = padded.reshape((rows, runs, size)).min(2).contiguous()
     chosen = (_least(least, count) & LOWER) // size
-    places = (chosen.unsqueeze(2) * size + chosen._counted(size, dtypes.int64)).reshape((rows, count * size))
+    places = (chosen.unsqueeze(2) * size + x._wrap(LazyBuffer.iota(size, dtypes.int64, x.device))).reshape(
+        (rows, count * size)
+    )
     inside = places < length
     there = ordered_int(x.gather(1, places.minimum(length - 1)))
     candidates = _at_indices(there ^ -1 if descending else there, places)
@@ -78,7 +82,7 @@ def run_size(length: int, count: int) -> int:
     return size if length + 2 * count * count * size < count * length // WORTH_TWO_LEVELS else 1
 
 
-def _least(packed: Tensor, count: int) -> Tensor:
+def _least(packed: T, count: int) -> T:
     """The `count` least elements of each row, no two of which are equal, in order."""
     found = [packed.min(1, keepdim=True)]
     while len(found) < count:
@@ -86,7 +90,7 @@ def _least(packed: Tensor, count: int) -> Tensor:
     return found[0].cat(*found[1:], dim=1)
 
 
-def in_order(x: Tensor, descending: bool) -> Tensor:
+def in_order(x: T, descending: bool) -> T:
     """Each row of `x` (rows, length) sorted, without the places: elements that are equal have no order, so that one of
     32 bits need not be packed with its own. Every NaN becomes the same one.
     """
@@ -95,7 +99,7 @@ def in_order(x: Tensor, descending: bool) -> Tensor:
     return _of_order(rows ^ -1 if descending else rows, x)
 
 
-def _order(x: Tensor) -> Tensor:
+def _order(x: T) -> T:
     """int32s (for elements of 64 bits, int64s) that compare as the elements of `x` do, and -0.0 as less than 0.0; NaN
     comes last. As many bits as floats have, from which `_of_order` makes them again."""
     same = dtypes.int64 if x.dtype.itemsize == 8 else dtypes.int32
@@ -107,7 +111,7 @@ def _order(x: Tensor) -> Tensor:
     return x.isnan().where(dtypes.max(same), _ascending(x.bitcast(same)))
 
 
-def _of_order(key: Tensor, like: Tensor) -> Tensor:
+def _of_order(key: T, like: T) -> T:
     """What `_order` makes of the elements of `like`, made elements again."""
     if dtypes.is_unsigned(like.dtype) and like.dtype.itemsize == key.dtype.itemsize:
         return (key ^ dtypes.min(key.dtype)).bitcast(like.dtype)
@@ -117,32 +121,32 @@ def _of_order(key: Tensor, like: Tensor) -> Tensor:
     return _ascending(key).bitcast(wide).cast(like.dtype)
 
 
-def _ascending(bits: Tensor) -> Tensor:
+def _ascending(bits: T) -> T:
     """The bits of floats, of which those of negative ones descend, as ints that ascend with them all; and back."""
     return (bits < 0).where(bits ^ dtypes.max(bits.dtype), bits)
 
 
-def ordered_int(x: Tensor) -> Tensor:
+def ordered_int(x: T) -> T:
     """int64s that compare as the elements of `x` do: of 32 bits, unless `x` has 64. NaN comes last, -0.0 is 0.0."""
-    one_zero = (x == 0).where(0, x) if dtypes.is_float(x.dtype) else x
+    one_zero = x.eq(0).where(0, x) if dtypes.is_float(x.dtype) else x
     return _order(one_zero).cast(dtypes.int64)
 
 
-def _packed(key: Tensor) -> Tensor:
+def _packed(key: T) -> T:
     """Keys of 32 bits, each with its place below it."""
     return _at_indices(key, key._places(1, dtypes.int64))
 
 
-def _at_indices(key: Tensor, places: Tensor) -> Tensor:
+def _at_indices(key: T, places: T) -> T:
     return (key << PLACE_BITS) | places
 
 
-def _sorted_places(key: Tensor) -> Tensor:
+def _sorted_places(key: T) -> T:
     """Where the keys of each row, int64s of 32 bits, come from once they are sorted."""
     return _sorted_rows(_packed(key), PLACE_BITS) & LOWER
 
 
-def _sorted_rows(x: Tensor, lowest: int) -> Tensor:
+def _sorted_rows(x: T, lowest: int) -> T:
     """The rows of `x`, int32s or int64s, each in order of the bits from `lowest` on."""
     rows = x.lazydata
     if not isinstance(rows, ShardedBuffer):

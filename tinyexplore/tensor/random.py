@@ -15,19 +15,21 @@ from dataclasses import dataclass
 from math import prod
 from random import Random
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.changes import note_key
 from tinyexplore.tensor.data import checked
+from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    pass
 
+T = TypeVar("T", bound="Indexing")
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 KEY_WORDS = 2
@@ -77,10 +79,10 @@ class Generator:
 generator = Generator()
 
 
-def threefry(x0: Tensor, x1: Tensor, key0: Tensor, key1: Tensor) -> tuple[Tensor, Tensor]:
+def threefry(x0: T, x1: T, key0: T, key1: T) -> tuple[T, T]:
     """The two words of counter (x0, x1) under the key: uint32 tensors of one shape."""
 
-    def add(a: Tensor, b: Tensor) -> Tensor:
+    def add(a: T, b: T) -> T:
         return a._alu(Ops.ADD, b)
 
     keys = (key0, key1, key0._alu(Ops.XOR, key1)._alu(Ops.XOR, key0._const(PARITY)))
@@ -97,7 +99,7 @@ def threefry(x0: Tensor, x1: Tensor, key0: Tensor, key1: Tensor) -> tuple[Tensor
     return x0, x1
 
 
-def _words(kind: type[Tensor], count: LazyBuffer, half: int, key: Tensor) -> tuple[Tensor, Tensor]:
+def _words(kind: type[T], count: LazyBuffer, half: int, key: T) -> tuple[T, T]:
     """The two words of each counter (c + count, c + count + half); `key` has the seed and c."""
     place = kind._wrap(count)
     seed, drawn = (key.shrink(((i, i + 1),))._broadcast_to(place.shape) for i in range(KEY_WORDS))
@@ -105,7 +107,7 @@ def _words(kind: type[Tensor], count: LazyBuffer, half: int, key: Tensor) -> tup
     return threefry(first, first._alu(Ops.ADD, first._const(half)), seed, seed._const(0))
 
 
-def random_pairs(kind: type[Tensor], size: int, device: str) -> tuple[Tensor, Tensor]:
+def random_pairs(kind: type[T], size: int, device: str) -> tuple[T, T]:
     """32 random bits for each of 2 · `size` elements: those of the first half, and those of the second."""
     if not config().THREEFRY:
         both = kind._wrap(generator.next_words(size, device))
@@ -114,7 +116,7 @@ def random_pairs(kind: type[Tensor], size: int, device: str) -> tuple[Tensor, Te
     return _words(kind, LazyBuffer.iota(size, dtypes.uint32, device), size, key)
 
 
-def random_bits(kind: type[Tensor], size: int, device: str) -> Tensor:
+def random_bits(kind: type[T], size: int, device: str) -> T:
     """32 random bits for each of `size` elements."""
     if not config().THREEFRY:
         return random_pairs(kind, size, device)[0]
@@ -126,7 +128,7 @@ def random_bits(kind: type[Tensor], size: int, device: str) -> Tensor:
     return is_first._alu(Ops.WHERE, *_words(kind, count.lazydata, half, key))
 
 
-def uniform_of(words: Tensor, below: int = 1) -> Tensor:
+def uniform_of(words: T, below: int = 1) -> T:
     """0 ≤ u < `below`, at most 2**24, as float32: from the upper 24 bits."""
     upper = words._alu(Ops.SHR, words._const(8)).cast(dtypes.float32)
     return upper._alu(Ops.MUL, upper._const(below * 2.0**-24))
@@ -148,7 +150,7 @@ def _counted(shape: tuple[int, ...]) -> int:
     return size
 
 
-def rand(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) -> Tensor:
+def rand(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
     """Evenly from 0 to 1, 1 excluded: one of 2**24 numbers, converted to `dtype` (bool: true but for 0 itself;
     ints: 0, as in tinygrad 0.9.2)."""
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
@@ -164,7 +166,7 @@ def rand(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) ->
     return found.cast(target).reshape(shape)
 
 
-def randn(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) -> Tensor:
+def randn(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
     """Normally distributed, by Box and Muller: cos(2π u) · √(-2 ln (1 - v)); of another dtype than float32: converted
     to it."""
     target = dtypes.default_float if dtype is None else to_dtype(dtype)
@@ -176,7 +178,7 @@ def randn(kind: type[Tensor], shape: tuple[int, ...], dtype: Any, device: str) -
     return ((u * (2 * math.pi)).cos() * radius).cast(target).reshape(shape)
 
 
-def randint(kind: type[Tensor], shape: tuple[int, ...], low: int, high: int, dtype: Any, device: str) -> Tensor:
+def randint(kind: type[T], shape: tuple[int, ...], low: int, high: int, dtype: Any, device: str) -> T:
     """Evenly from low … high - 1, to within range / 2**24 (of wider ranges range / 2**32)."""
     target = dtypes.default_int if dtype is None else to_dtype(dtype)
     if not isinstance(low, int) or not isinstance(high, int):
@@ -206,7 +208,7 @@ def randint(kind: type[Tensor], shape: tuple[int, ...], low: int, high: int, dty
 FEW_BOUNDS = 32  # up to here all are compared at once
 
 
-def places_in(bounds: Tensor, values: Tensor) -> Tensor:
+def places_in(bounds: T, values: T) -> T:
     """How many of the rising `bounds` (rows, n) are at most each of the `values` (rows, m): by bisection."""
     count = bounds.shape[1]
     if count <= FEW_BOUNDS:
@@ -220,24 +222,3 @@ def places_in(bounds: Tensor, values: Tensor) -> Tensor:
         found = ((probe <= count) & below).where(probe, found)
         step >>= 1
     return found
-
-
-def multinomial(probabilities: Tensor, num_samples: int, replacement: bool) -> Tensor:
-    """Places of the last axis, each drawn with its probability (rows need not add up to 1)."""
-    if probabilities.ndim not in (1, 2) or num_samples < 1:
-        raise ValueError(f"multinomial of shape {probabilities.shape}, {num_samples} samples: need 1 or 2 axes, ≥ 1")
-    weights = probabilities if probabilities.ndim == 2 else probabilities.unsqueeze(0)
-    rows, classes = weights.shape
-    kind = type(probabilities)
-    if not replacement and num_samples > 1:
-        if num_samples > classes:
-            raise ValueError(f"multinomial draws {num_samples} of {classes} without replacement: there are too few")
-        # the smallest of exponential times with these rates comes first (Efraimidis and Spirakis, 2006)
-        times = (1.0 - kind.rand(rows, classes, device=probabilities.device)).log().neg() / weights._float()
-        places = times.topk(num_samples, largest=False)[1]
-        return (places if probabilities.ndim == 2 else places.squeeze(0)).cast(dtypes.default_int)
-    sums = weights._float().cumsum(1)
-    bounds = sums / sums[:, -1:]
-    drawn = kind.rand(num_samples, rows, device=probabilities.device).T
-    places = places_in(bounds, drawn).minimum(classes - 1)
-    return (places if probabilities.ndim == 2 else places.squeeze(0)).cast(dtypes.default_int)

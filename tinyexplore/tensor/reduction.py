@@ -15,12 +15,14 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.base import Axes, DTypeLike, Shape
 from tinyexplore.tensor.checks import need_number, need_tensor
+from tinyexplore.tensor.functions import Functions
+from tinyexplore.tensor.movement import Movement
 from tinyexplore.tensor.precision import rounded_once
 from tinyexplore.uop import Ops
 from tinyexplore.uop.symbolic import product, simplified
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    from typing_extensions import Self
 
 FLOAT32_MAX = (2 - 2.0**-23) * 2.0**127
 _DEVIATION = OwnRuleAt(deviation_gradient, 0)
@@ -43,10 +45,10 @@ def index_dtype(dtype: DType) -> DType:
     return dtypes.int64 if dtype is dtypes.uint64 else place_dtype(dtype)
 
 
-class Reduction:
+class Reduction(Movement, Functions):
     __slots__ = ()
 
-    def _reduce(self: Tensor, op: Ops, axis: Axes, keepdim: bool, identity: ConstType | None, what: str) -> Tensor:
+    def _reduce(self, op: Ops, axis: Axes, keepdim: bool, identity: ConstType | None, what: str) -> Self:
         axes = self._axes(axis)
         if 0 in self.shape and any(self.shape[i] == 0 for i in axes):
             if identity is None:
@@ -60,63 +62,66 @@ class Reduction:
             result = self._reduced(op, axes)
         return result if keepdim else result._without_axes(axes)
 
-    def _without_axes(self: Tensor, axes: Shape) -> Tensor:
+    def _without_axes(self, axes: Shape) -> Self:
         return self._reshaped(tuple([size for i, size in enumerate(self.lazydata.shape) if i not in axes]))
 
     def _accumulated(
-        self: Tensor, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType
-    ) -> Tensor:
+        self, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType
+    ) -> Self:
         wide = sum_dtype(self.dtype) if acc_dtype is None else to_dtype(acc_dtype)
         found = self.cast(wide)._reduce(op, axis, keepdim, identity, "sum")
         is_narrow_float = acc_dtype is None and dtypes.is_float(self.dtype)
         return found.cast(self.dtype) if is_narrow_float else found
 
     def sum(
-        self: Tensor,
+        self,
         axis: Axes = None,
         keepdim: bool = False,
         acc_dtype: DTypeLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """Added up over `axis` (None: all), in `acc_dtype` (`dtype` is its later name)."""
         return self._accumulated(Ops.ADD, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 0)
 
     def prod(
-        self: Tensor,
+        self,
         axis: Axes = None,
         keepdim: bool = False,
         acc_dtype: DTypeLike | None = None,
         dtype: DTypeLike | None = None,
-    ) -> Tensor:
+    ) -> Self:
         """Multiplied over `axis` (None: all), in `acc_dtype` (`dtype` is its later name)."""
         return self._accumulated(Ops.MUL, axis, keepdim, dtype if acc_dtype is None else acc_dtype, 1)
 
-    def max(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def max(self, axis: Axes = None, keepdim: bool = False) -> Self:
         """The largest over `axis` (None: all); NaN if there is one. Of nothing: the least that the type has."""
         return self._reduce(Ops.MAX, axis, keepdim, dtypes.min(self.dtype), "max")
 
-    def min(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def min(self, axis: Axes = None, keepdim: bool = False) -> Self:
         """The smallest over `axis` (None: all); NaN if there is one. Of nothing: the greatest that the type has."""
         return self._reduce(Ops.MIN, axis, keepdim, dtypes.max(self.dtype), "min")
 
-    def any(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def any(self, axis: Axes = None, keepdim: bool = False) -> Self:
         """True where one element at least is true."""
         return self.cast(dtypes.bool)._reduce(Ops.MAX, axis, keepdim, False, "any")
 
-    def all(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def all(self, axis: Axes = None, keepdim: bool = False) -> Self:
         """True where every element is true."""
         return self.cast(dtypes.bool)._reduce(Ops.MIN, axis, keepdim, True, "all")
 
-    def allclose(self: Tensor, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    def __contains__(self, value: Any) -> bool:
+        return bool(self.eq(value).any().item())
+
+    def allclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
         """Whether `isclose` holds everywhere (this computes it)."""
         return bool(self.isclose(other, rtol, atol, equal_nan).all().item())
 
     # *** moments ***
 
-    def _count(self: Tensor, axes: Shape) -> Any:
+    def _count(self, axes: Shape) -> Any:
         return product([self.shape[axis] for axis in axes])
 
-    def mean(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def mean(self, axis: Axes = None, keepdim: bool = False) -> Self:
         """The average; of nothing: NaN."""
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
         wide = self.cast(sum_dtype(dtype))
@@ -124,7 +129,7 @@ class Reduction:
         total = wide.sum(axis, keepdim)
         return (total / count if count != 0 else total * math.nan).cast(dtype)
 
-    def var(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Tensor:
+    def var(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Self:
         """The mean squared distance from the mean, over n - correction."""
         need_number(correction, "var: the correction")
         dtype = self.dtype if dtypes.is_float(self.dtype) else dtypes.default_float
@@ -139,26 +144,22 @@ class Reduction:
         return (squares / count).cast(dtype)
 
     @rounded_once
-    def std(self: Tensor, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Tensor:
+    def std(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> Self:
         """The square root of `var`; where that is 0, the gradient is 0 too, as in PyTorch."""
         variance = self.var(axis, keepdim, correction)
         lazydata = variance.lazydata.alu(Ops.SQRT)
         lazydata.note = _DEVIATION.on(lazydata)
         return variance._taped(lazydata, deviation_gradient, (variance,), None)
 
-    def var_mean(
-        self: Tensor, axis: Axes = None, keepdim: bool = False, correction: float = 1
-    ) -> tuple[Tensor, Tensor]:
+    def var_mean(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> tuple[Self, Self]:
         return self.var(axis, keepdim, correction), self.mean(axis, keepdim)
 
-    def std_mean(
-        self: Tensor, axis: Axes = None, keepdim: bool = False, correction: float = 1
-    ) -> tuple[Tensor, Tensor]:
+    def std_mean(self, axis: Axes = None, keepdim: bool = False, correction: float = 1) -> tuple[Self, Self]:
         return self.std(axis, keepdim, correction), self.mean(axis, keepdim)
 
     # *** where the extreme stands ***
 
-    def _argument(self: Tensor, op: Ops, axis: int | None, keepdim: bool) -> Tensor:
+    def _argument(self, op: Ops, axis: int | None, keepdim: bool) -> Self:
         if axis is None:
             flat = self.reshape((self.numel(),))
             found = flat._argument(op, 0, False)
@@ -175,48 +176,48 @@ class Reduction:
         places = x._places(at, dtypes.default_int if size <= dtypes.max(dtypes.default_int) else dtypes.int64)
         return holds.where(places, size)._reduce(Ops.MIN, at, keepdim, None, "argmax")
 
-    def _places(self: Tensor, axis: int, dtype: DType = dtypes.default_int) -> Tensor:
+    def _places(self, axis: int, dtype: DType = dtypes.default_int) -> Self:
         """0, 1, 2, … along `axis`, shaped to broadcast against this tensor."""
         line = self._wrap(LazyBuffer.iota(self.shape[axis], dtype, self.device))
         return line.reshape(tuple(size if i == axis else 1 for i, size in enumerate(self.shape)))
 
-    def argmax(self: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
+    def argmax(self, axis: int | None = None, keepdim: bool = False) -> Self:
         """The first place of the largest element (of the flattened tensor for None)."""
         return self._argument(Ops.MAX, axis, keepdim)
 
-    def argmin(self: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
+    def argmin(self, axis: int | None = None, keepdim: bool = False) -> Self:
         """The first place of the smallest element (of the flattened tensor for None)."""
         return self._argument(Ops.MIN, axis, keepdim)
 
     # *** softmax and its kin ***
 
-    def _centred(self: Tensor, axis: Axes) -> Tensor:
+    def _centred(self, axis: Axes) -> Self:
         """x - max(x); the maximum is a constant to the gradient, which does not depend on it."""
         x = self._float()
         if 0 in x.shape:
             return x
         return x - x._value().max(axis, keepdim=True).detach()
 
-    def softmax(self: Tensor, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+    def softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
         """eˣ / Σ eˣ along `axis`"""
         return (self if dtype is None else self.cast(dtype))._softmax(axis)
 
     @rounded_once
-    def _softmax(self: Tensor, axis: int) -> Tensor:
+    def _softmax(self, axis: int) -> Self:
         grown = self._centred(axis).exp()
         return grown * grown.sum(axis, keepdim=True).reciprocal()
 
-    def log_softmax(self: Tensor, axis: int = -1, dtype: DTypeLike | None = None) -> Tensor:
+    def log_softmax(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
         """ln softmax(x)"""
         return (self if dtype is None else self.cast(dtype))._log_softmax(axis)
 
     @rounded_once
-    def _log_softmax(self: Tensor, axis: int) -> Tensor:
+    def _log_softmax(self, axis: int) -> Self:
         centred = self._centred(axis)
         return centred - centred.exp().sum(axis, keepdim=True).log()
 
     @rounded_once
-    def logsumexp(self: Tensor, axis: Axes = None, keepdim: bool = False) -> Tensor:
+    def logsumexp(self, axis: Axes = None, keepdim: bool = False) -> Self:
         """ln Σ eˣ without overflow"""
         x = self._float()
         if 0 in x.shape:
@@ -226,23 +227,23 @@ class Reduction:
         total = (x - anchor).exp().sum(axis, keepdim=True).log() + anchor
         return total if keepdim else total._without_axes(self._axes(axis))
 
-    def _finite(self: Tensor) -> Tensor:
+    def _finite(self) -> Self:
         """The largest finite float for an infinity: e to the power of any other less that is 0, not infinite."""
         most = sys.float_info.max if self.dtype is dtypes.float64 else FLOAT32_MAX
         return self._between(-most, most)
 
     # *** running totals ***
 
-    def cumsum(self: Tensor, axis: int = 0) -> Tensor:
+    def cumsum(self, axis: int = 0) -> Self:
         """Each element and all before it along `axis`, added up."""
         return self._total_so_far(Ops.ADD, axis)
 
-    def _total_so_far(self: Tensor, op: Ops, axis: int) -> Tensor:
+    def _total_so_far(self, op: Ops, axis: int) -> Self:
         at, wide = self._axis(axis), self.cast(sum_dtype(self.dtype))
         total = wide._scanned(op, at) if self.ndim and 0 not in self.shape else wide
         return total.cast(self.dtype) if dtypes.is_float(self.dtype) else total
 
-    def _cumsum(self: Tensor, axis: int = 0, _first_zero: bool = False) -> Tensor:
+    def _cumsum(self, axis: int = 0, _first_zero: bool = False) -> Self:
         """`cumsum`, with `_first_zero` of what stands before each element: 0 comes first, and the last is not counted.
 
         By this name programs of the family call it."""
@@ -252,12 +253,12 @@ class Reduction:
         at = self._axis(axis)
         return total.pad(tuple((1, -1) if place == at else None for place in range(self.ndim)))
 
-    def _scanned(self: Tensor, op: Ops, axis: int) -> Tensor:
+    def _scanned(self, op: Ops, axis: int) -> Self:
         """The running result of `op` along `axis`."""
         rule = {Ops.ADD: GRADIENTS[Ops.SCAN_AXIS], Ops.MUL: cumprod_gradient}.get(op)
         return self._taped(self.lazydata.scan(op, axis), rule, (self,), axis)
 
-    def logcumsumexp(self: Tensor, axis: int = 0) -> Tensor:
+    def logcumsumexp(self, axis: int = 0) -> Self:
         """ln of the running total of eˣ, without overflow"""
         at = self._axis(axis)
         if self.ndim == 0 or self.numel() == 0:
@@ -268,12 +269,12 @@ class Reduction:
         anchor = largest._finite()
         # the total so far counts from the anchor before; where nothing is in it yet that is none
         shift = (anchor._later(at, 0.0) - anchor).exp()
-        factor = (largest._later(at, -math.inf) == -math.inf).where(0.0, shift)
+        factor = largest._later(at, -math.inf).eq(-math.inf).where(0.0, shift)
         total = (own - anchor).exp().lazydata.recurrence(factor.lazydata, at)
         found = (self._wrap(total).log() + anchor).lazydata
         return x._by_own_rule(found, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
 
-    def _later(self: Tensor, axis: int, first: float) -> Tensor:
+    def _later(self, axis: int, first: float) -> Self:
         """Each element one place later along `axis`, after `first`."""
         bounds, amounts = [(0, size) for size in self.shape], [(0, 0)] * self.ndim
         bounds[axis], amounts[axis] = (0, self.shape[axis] - 1), (1, 0)
@@ -282,7 +283,7 @@ class Reduction:
     # *** normalisation ***
 
     @rounded_once
-    def layernorm(self: Tensor, axis: int | tuple[int, ...] = -1, eps: float = 1e-05) -> Tensor:
+    def layernorm(self, axis: int | tuple[int, ...] = -1, eps: float = 1e-05) -> Self:
         """(x - mean) / √(variance + eps) over `axis`
 
         The mean is where the sum of squares is least: the variance's gradient has nothing to send through it.
@@ -292,17 +293,17 @@ class Reduction:
 
     @rounded_once
     def batchnorm(
-        self: Tensor,
-        weight: Tensor | None,
-        bias: Tensor | None,
-        mean: Tensor,
-        invstd: Tensor,
+        self,
+        weight: Self | None,
+        bias: Self | None,
+        mean: Self,
+        invstd: Self,
         axis: int | tuple[int, ...] = 1,
-    ) -> Tensor:
+    ) -> Self:
         """(x - mean) · invstd · weight + bias, these given per place of `axis`."""
         axes = self._axes(axis)
         count = product([self.shape[one] for one in axes])
-        given: Tensor | None
+        given: Self | None
         for name, given in (("weight", weight), ("bias", bias), ("mean", mean), ("invstd", invstd)):
             if given is None and name in ("weight", "bias"):
                 continue

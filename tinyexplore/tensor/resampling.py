@@ -9,10 +9,11 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.checks import need_int, shown
+from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.precision import wide_float
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    from typing_extensions import Self
 
 LINEAR = ("linear", "bilinear", "trilinear")
 MODES = (*LINEAR, "bicubic", "nearest", "nearest-exact", "area")
@@ -20,10 +21,10 @@ LARGEST_INT = dtypes.max(dtypes.default_int)
 CUBIC = -0.75  # the slope at 1 of the kernel of Keys, "Cubic convolution interpolation" (1981), as PyTorch has it
 
 
-class Resampling:
+class Resampling(Indexing):
     __slots__ = ()
 
-    def interpolate(self: Tensor, size: Sequence[int], mode: str = "linear", align_corners: bool = False) -> Tensor:
+    def interpolate(self, size: Sequence[int], mode: str = "linear", align_corners: bool = False) -> Self:
         """The last axes sampled at `size` places each.
 
         "linear" (with its names "bilinear", "trilinear"): between two neighbours · "bicubic": among four ·
@@ -54,7 +55,7 @@ class Resampling:
             return result.cast(self.dtype)
         return result._rounded_to(self.dtype)
 
-    def _resampled(self: Tensor, axis: int, count: int, mode: str, align_corners: bool) -> Tensor:
+    def _resampled(self, axis: int, count: int, mode: str, align_corners: bool) -> Self:
         have = self.shape[axis]
         if mode.startswith("nearest") and count % have == 0:
             return self.repeat_interleave(count // have, axis)
@@ -76,11 +77,11 @@ class Resampling:
         share = self._along(axis, (low < 0).where(0.0, share))
         before = self._taken(axis, low.maximum(0))
         after = self._taken(axis, (low + 1).minimum(have - 1))
-        return (share == 0).where(before, before * (1 - share) + after * share)  # `after` may be infinite
+        return share.eq(0).where(before, before * (1 - share) + after * share)  # `after` may be infinite
 
-    def _cubic(self: Tensor, axis: int, first: Tensor, rest: Tensor) -> Tensor:
+    def _cubic(self, axis: int, first: Self, rest: Self) -> Self:
         """Four neighbours, weighted by Keys' piecewise cubic kernel; beyond the edge stands the edge."""
-        result: Tensor | None = None
+        result: Self | None = None
         for step in (-1, 0, 1, 2):
             x = (rest - step).abs()
             if step in (0, 1):
@@ -89,16 +90,16 @@ class Resampling:
                 weight = ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
             taken = self._taken(axis, (first + step).clip(0, self.shape[axis] - 1))
             along = self._along(axis, weight)
-            part = (along == 0).where(0.0, taken * along)  # what has no weight may be infinite
+            part = along.eq(0).where(0.0, taken * along)  # what has no weight may be infinite
             result = part if result is None else result + part
         assert result is not None
         return result
 
-    def _averaged_runs(self: Tensor, axis: int, place: Tensor, count: int) -> Tensor:
+    def _averaged_runs(self, axis: int, place: Self, count: int) -> Self:
         """The mean of elements ⌊i · have / count⌋ … ⌈(i + 1) · have / count⌉ - 1 for each place i."""
         have = self.shape[axis]
         start, stop = place * have // count, ((place + 1) * have + count - 1) // count
-        total: Tensor | None = None
+        total: Self | None = None
         for step in range(-(-have // count) + 1):
             inside = self._along(axis, start + step < stop)
             part = inside.where(self._taken(axis, (start + step).minimum(have - 1)), 0.0)
@@ -106,16 +107,16 @@ class Resampling:
         assert total is not None
         return total / self._along(axis, (stop - start).cast(self.dtype))
 
-    def _counted(self: Tensor, count: int, dtype: DType) -> Tensor:
+    def _counted(self, count: int, dtype: DType) -> Self:
         """0 … count - 1, computed in integers: `place * have // count` is exact."""
         return self._wrap(LazyBuffer.iota(count, dtype, self.device))
 
-    def _taken(self: Tensor, axis: int, places: Tensor) -> Tensor:
+    def _taken(self, axis: int, places: Self) -> Self:
         """The elements of `axis` at `places`, one axis of ints in range."""
         moved = self.transpose(axis, -1)
         picked = moved.unsqueeze(-2)._picked(places.unsqueeze(-1))
         return picked.transpose(axis, -1)
 
-    def _along(self: Tensor, axis: int, line: Tensor) -> Tensor:
+    def _along(self, axis: int, line: Self) -> Self:
         """A vector shaped to broadcast along `axis`."""
         return line.reshape(tuple(line.shape[0] if i == axis else 1 for i in range(self.ndim)))

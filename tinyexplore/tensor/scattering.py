@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.tensor.arithmetic import broadcast_shape
-from tinyexplore.tensor.base import is_tensor
 from tinyexplore.tensor.checks import need_number, need_tensor
 from tinyexplore.tensor.data import checked
 from tinyexplore.tensor.errors import ArgumentError, OperandError
+from tinyexplore.tensor.indexing import Indexing
 from tinyexplore.tensor.reduction import index_dtype
 from tinyexplore.uop import Ops
 from tinyexplore.uop.identity import reduce_identity
 
 if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+    from typing_extensions import Self
 
 REDUCTIONS = {"sum": Ops.ADD, "prod": Ops.MUL, "mean": Ops.ADD, "amax": Ops.MAX, "amin": Ops.MIN}
 
 
-class Scattering:
+class Scattering(Indexing):
     __slots__ = ()
 
-    def scatter(self: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None = None) -> Tensor:
+    def scatter(self, dim: int, index: Self, src: Any, reduce: str | None = None) -> Self:
         """This tensor with src[i, j] at [index[i, j], j] (for dim = 0); the last one wins, or "add" or "multiply"."""
         if reduce not in (None, "add", "multiply"):
             raise ValueError(f"scatter with reduce={reduce!r}: choose None, 'add' or 'multiply'")
@@ -32,9 +32,7 @@ class Scattering:
         op = None if reduce is None else Ops.ADD if reduce == "add" else Ops.MUL
         return self._with_part(target._scattered_in(op, axis, index, source))
 
-    def scatter_reduce(
-        self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
-    ) -> Tensor:
+    def scatter_reduce(self, dim: int, index: Self, src: Self, reduce: str, include_self: bool = True) -> Self:
         """All of src[i, j] with equal [index[i, j], j] (for dim = 0) reduced by "sum", "prod", "mean", "amax" or
         "amin", together with what stands there unless `include_self` is False; other places keep their element."""
         if reduce not in REDUCTIONS:
@@ -54,11 +52,11 @@ class Scattering:
             found = found / number if dtypes.is_float(found.dtype) else found // number
         return self._with_part(found.cast(self.dtype))
 
-    def _scatter_operands(self: Tensor, dim: int, index: Tensor, src: Any) -> tuple[int, Tensor, Tensor, Tensor]:
+    def _scatter_operands(self, dim: int, index: Self, src: Any) -> tuple[int, Self, Self, Self]:
         """The axis, the part of this tensor that can be written, and of one shape: the index and what goes there."""
         axis = self._axis(dim)
         need_tensor(index, "scatter: the index")
-        if is_tensor(src):
+        if self._is_tensor(src):
             value = src
         else:
             need_number(src, "scatter: what is written")
@@ -77,7 +75,7 @@ class Scattering:
         source = value.shrink([(0, asked) for asked in index.shape]).cast(self.dtype)
         return axis, self.shrink(around), index.cast(index_dtype(index.dtype)), source
 
-    def _with_part(self: Tensor, part: Tensor) -> Tensor:
+    def _with_part(self, part: Self) -> Self:
         """This tensor with its first elements along each axis replaced."""
         if part.shape == self.shape:
             return part
@@ -87,14 +85,14 @@ class Scattering:
 
     # *** selecting ***
 
-    def masked_select(self: Tensor, mask: Tensor, size: int | None = None, fill_value: ConstType = 0) -> Tensor:
+    def masked_select(self, mask: Self, size: int | None = None, fill_value: ConstType = 0) -> Self:
         """The elements where `mask` is true, in one axis (this computes the mask); with `size` cut or filled to it."""
         need_tensor(mask, "masked_select: the mask")
         shape = broadcast_shape("masked_select", self.shape, mask.shape)
         found = self._broadcast_to(shape).flatten()[mask.cast(dtypes.bool)._broadcast_to(shape).flatten()]
         return found if size is None else found._to_rows(size, fill_value)
 
-    def nonzero(self: Tensor, size: int | None = None, fill_value: ConstType = 0) -> Tensor:
+    def nonzero(self, size: int | None = None, fill_value: ConstType = 0) -> Self:
         """The coordinates of the elements that are not 0, one row each (this computes the tensor); with `size` cut or
         filled to so many rows."""
         places = self._true_places()
@@ -104,7 +102,7 @@ class Scattering:
             found = places[0].stack(*places[1:], dim=1)
         return found if size is None else found._to_rows(size, fill_value)
 
-    def _to_rows(self: Tensor, size: int, fill_value: ConstType) -> Tensor:
+    def _to_rows(self, size: int, fill_value: ConstType) -> Self:
         """`size` along the first axis."""
         kept = min(size, self.shape[0])
         rest: list[tuple[int, int]] = [(0, 0)] * (self.ndim - 1)

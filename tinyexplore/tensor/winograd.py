@@ -14,16 +14,24 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
+from tinyexplore.tensor.pooling import Pooling
+from tinyexplore.tensor.products import Products
 from tinyexplore.uop import Ops
 from tinyexplore.uop.semantics import evaluate, to_bits
 
-if TYPE_CHECKING:
-    from tinyexplore.tensor.tensor import Tensor
+
+class Convolvable(Pooling, Products):
+    """A tensor with windows and products of matrices: what a convolution needs."""
+
+    __slots__ = ()
+
+
+T = TypeVar("T", bound=Convolvable)
 
 RESULTS, TAPS = 4, 3
 TILE = RESULTS + TAPS - 1
@@ -69,7 +77,7 @@ def takes_less(batch: int, size: Sequence[int], outs: int, ins: int, groups: int
     return bool(TRANSFORM_COST * transforms + tiles * tile * pairs < batch * prod(size) * taps * pairs)
 
 
-def minimal_filters(x: Tensor, weight: Tensor, groups: int) -> Tensor:
+def minimal_filters(x: T, weight: T, groups: int) -> T:
     """The convolution, by single steps, of a padded (batch, in, *spatial) with (out, in / groups, 3, 3, …)."""
     places = weight.ndim - 2
     size = tuple(have - TAPS + 1 for have in x.shape[2:])
@@ -96,12 +104,12 @@ def minimal_filters(x: Tensor, weight: Tensor, groups: int) -> Tensor:
     return joined.shrink([None, None, *((0, count) for count in size)])
 
 
-def _transformed(x: Tensor, matrix: Matrix, places: int) -> Tensor:
+def _transformed(x: T, matrix: Matrix, places: int) -> T:
     """(group, places of a tile, …) with the tile's axes all multiplied by the matrix."""
     return _power(x, matrix, places).dot(x)
 
 
-def _power(x: Tensor, matrix: Matrix, places: int) -> Tensor:
+def _power(x: T, matrix: Matrix, places: int) -> T:
     """The Kronecker power of a matrix, in the type of `x` and where that is."""
     rows, columns = len(matrix) ** places, len(matrix[0]) ** places
     device = x.lazydata.device

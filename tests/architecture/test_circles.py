@@ -1,0 +1,200 @@
+"""No module needs, directly or by others, a module that needs it: imports inside functions and for types count."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import networkx
+import pytest
+
+import tinyexplore
+
+PACKAGE = Path(tinyexplore.__file__).parent
+
+# What stands in a circle, with the reason. A circle that is not here fails the test, and so does a row without a circle.
+ALLOWED: dict[frozenset[str], str] = {
+    frozenset(
+        {
+            "tinyexplore.explore.exports.interchange",
+            "tinyexplore.explore.tracefile.codec",
+            "tinyexplore.explore.tracefile.figures",
+            "tinyexplore.explore.tracefile.model",
+            "tinyexplore.explore.tracefile.modules",
+            "tinyexplore.explore.tracefile.pictures.graphs",
+            "tinyexplore.explore.tracefile.pictures.picture",
+            "tinyexplore.explore.tracefile.pictures.strip",
+            "tinyexplore.explore.tracefile.pictures.svg",
+            "tinyexplore.explore.tracefile.query",
+            "tinyexplore.explore.tracefile.timeline",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.explore.analysis.byhand.answers",
+            "tinyexplore.explore.analysis.byhand.asked",
+            "tinyexplore.explore.analysis.requests",
+            "tinyexplore.explore.analysis.verdict.facts",
+            "tinyexplore.explore.analysis.verdict.gpu",
+            "tinyexplore.explore.analysis.verdict.judging",
+            "tinyexplore.explore.analysis.verdict.rules",
+            "tinyexplore.explore.analysis.verdict.suggestions",
+            "tinyexplore.explore.analysis.verdict.verdict",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.explore.notebook.kernels",
+            "tinyexplore.explore.notebook.panels",
+            "tinyexplore.explore.notebook.questions",
+            "tinyexplore.explore.notebook.requests",
+            "tinyexplore.explore.notebook.session",
+            "tinyexplore.explore.whatif.board",
+            "tinyexplore.explore.whatif.experiments",
+            "tinyexplore.explore.whatif.playground.door",
+            "tinyexplore.explore.whatif.requests",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.lazy.collective",
+            "tinyexplore.lazy.known",
+            "tinyexplore.lazy.lazybuffer",
+            "tinyexplore.lazy.sharded",
+            "tinyexplore.lazy.stored",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.uop.bounds",
+            "tinyexplore.uop.symbolic",
+            "tinyexplore.uop.uop",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.explore.analysis.shapes.picture",
+            "tinyexplore.explore.analysis.shapes.text",
+            "tinyexplore.explore.analysis.shapes.view",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.explore.whatif.bench",
+            "tinyexplore.explore.whatif.editing.asking",
+            "tinyexplore.explore.whatif.place",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.explore.analysis.cores.page",
+            "tinyexplore.explore.analysis.cores.picture",
+            "tinyexplore.explore.analysis.cores.view",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.device.buffer",
+            "tinyexplore.device.registry",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.explore.analysis.comparing.comparison",
+            "tinyexplore.explore.analysis.comparing.comparison_page",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.runtime.llvm",
+            "tinyexplore.runtime.pool",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.explore.analysis.byhand.gpu",
+            "tinyexplore.explore.analysis.byhand.gpu_picture",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.explore.analysis.byhand.throughput",
+            "tinyexplore.explore.analysis.byhand.throughput_picture",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.widgets.explorer",
+            "tinyexplore.widgets.parts",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.runtime.cuda",
+            "tinyexplore.runtime.cuda_graph",
+        }
+    ): "to be split",
+    frozenset(
+        {
+            "tinyexplore.explore.analysis.comparing.machines",
+            "tinyexplore.explore.analysis.comparing.machines_page",
+        }
+    ): "to be split",
+}
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """The modules of a package by their full names."""
+    found = {}
+    for path in package.rglob("*.py"):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(name: str, path: Path, known: dict[str, Path]) -> set[str]:
+    """The modules among `known` that a file imports anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = name.split(".")[: -node.level + (path.name == "__init__.py") or None] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                found.add(inner if inner in known else base)
+    return {one for one in found if one in known and one != name}
+
+
+def circles(package: Path) -> set[frozenset[str]]:
+    """Sets of modules of which each needs all others."""
+    known = modules(package)
+    graph = networkx.DiGraph([(name, one) for name, path in known.items() for one in imported(name, path, known)])
+    return {frozenset(part) for part in networkx.strongly_connected_components(graph) if len(part) > 1}
+
+
+def test_no_modules_need_each_other() -> None:
+    assert circles(PACKAGE) == set(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "import family.upper",
+        "from family import upper",
+        "from . import upper",
+        "from .upper import work",
+        "def f():\n    from family.upper import work",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from family.upper import work",
+    ],
+)
+def test_every_kind_of_import_is_found(tmp_path: Path, back: str) -> None:
+    package = tmp_path / "family"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "upper.py").write_text("from family.lower import base\n\ndef work(): return base\n")
+    (package / "lower.py").write_text(f"base = 1\n{back}\n")
+    assert circles(package) == {frozenset({"family.upper", "family.lower"})}
+    (package / "lower.py").write_text("base = 1\n")
+    assert circles(package) == set()

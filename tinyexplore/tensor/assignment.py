@@ -1,0 +1,85 @@
+"""A tensor takes over another value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.autograd import GRADIENTS, Step, assigned_gradient
+from tinyexplore.device import Device
+from tinyexplore.lazy import StoredBuffer, laid_out_as
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.arithmetic import Arithmetic, broadcast_shape
+from tinyexplore.tensor.changes import note_change, refuse_gradient_of_part, shows_a_part, with_part
+from tinyexplore.tensor.checks import need_tensor
+from tinyexplore.tensor.errors import OperandError
+from tinyexplore.tensor.kept import KeptViews
+from tinyexplore.tensor.values import Values
+from tinyexplore.uop import Ops
+from tinyexplore.util.at_once import at_once
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Assignment(Arithmetic, Values):
+    __slots__ = ()
+
+    def assign(self, x: Any) -> Self:
+        """This tensor takes over the value of `x`, of its dtype and device, and of a shape that expands to its own.
+
+        What was computed from tensors that require a gradient loses its way back to them: backward() says so.
+        A view of a part (a slice) writes it there: the tensor that it is a view of takes over itself with that part,
+        stored in its place unless somebody still has the old value.
+        One that lies in storage (on DISK, say) is written there, now, whatever device `x` is on.
+        """
+        stored = isinstance(self.lazydata, StoredBuffer)
+        if not self._is_tensor(x):
+            x = type(self)(x, device=None if stored else self.device, dtype=self.dtype)
+        if x.shape != self.shape:
+            if broadcast_shape("assign", self.shape, x.shape) != self.shape:
+                raise ShapeError(
+                    f"assign a tensor of shape {x.shape} to one of shape {self.shape}: it must expand to it"
+                )
+            x = x._broadcast_to(self.shape)
+        if x.dtype is not self.dtype:
+            raise OperandError(f"assign a tensor of {x.dtype.name} to one of {self.dtype.name}: cast it first")
+        if isinstance(self.lazydata, StoredBuffer):
+            if self.lazydata.base.buffer is None:  # on its way there
+                self._store()
+            self.lazydata.write(x._read().memoryview())
+            return self
+        if x.device != self.device:
+            raise ValueError(f"assign a tensor on {x.device} to one on {self.device}: move it with .to()")
+        value = laid_out_as(x.lazydata, self.lazydata)
+        root = None if self._root is None else self._root()
+        if root is not None and shows_a_part(self.lazydata):
+            refuse_gradient_of_part(root, x)
+            KeptViews.warn_of(root, self.lazydata, self, x)
+            whole = laid_out_as(with_part(self.lazydata, root.lazydata, value), root.lazydata)
+            note_change(root, in_part=True)
+            note_change(self)
+            at_once((), (root, self), "lazydata", (whole, value))
+            if root._ctx is not None:
+                root._ctx = Step(assigned_gradient, (), (), whole)
+        else:
+            note_change(self)
+            self.lazydata = value
+        if self._ctx is not None:
+            self._ctx = Step(assigned_gradient, (), (), value)
+        return self
+
+    def replace(self, x: Self) -> Self:
+        """This tensor becomes what `x` is, of the same shape, off the tape."""
+        need_tensor(x, "replace: what it becomes")
+        if x.shape != self.shape:
+            raise ShapeError(f"replace a tensor of shape {self.shape} by one of shape {x.shape}: they must be equal")
+        note_change(self)
+        self.lazydata = x.lazydata
+        self._ctx = None
+        return self
+
+    def clone(self, device: str | None = None) -> Self:
+        """A copy of its own, there or on this tensor's device, on the tape."""
+        if device is not None and Device.canonicalize(device) != self.device:
+            return self.to(device)
+        return self._taped(self.lazydata.packed(), GRADIENTS[Ops.CONTIGUOUS], (self,), None)

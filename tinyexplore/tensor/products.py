@@ -1,0 +1,113 @@
+"""Products of matrices: movement, one multiplication and one reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.dtype import least_upper_dtype, to_dtype
+from tinyexplore.lazy.lazybuffer import ShapeError
+from tinyexplore.tensor.arithmetic import broadcast_shape
+from tinyexplore.tensor.base import DTypeLike
+from tinyexplore.tensor.checks import need_tensor, shown
+from tinyexplore.tensor.precision import NARROW, wide_float
+from tinyexplore.tensor.reduction import Reduction, sum_dtype
+from tinyexplore.uop import Ops
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Products(Reduction):
+    __slots__ = ()
+
+    def dot(self, w: Self, acc_dtype: DTypeLike | None = None, dtype: DTypeLike | None = None) -> Self:
+        """The matrix product: the last axis of this tensor against the last but one of `w`; the others broadcast.
+
+        Summed in `acc_dtype` (`dtype` is its later name), which is the result's too.
+        Built so that the summed axis is last: (…, m, 1, k) · (…, 1, n, k) → (…, m, n).
+        """
+        acc_dtype = dtype if acc_dtype is None else acc_dtype
+        x = self
+        need_tensor(w, f"matmul of a Tensor of shape {x.shape}: the other factor")
+        n_axis = 0 if w.ndim == 1 else w.ndim - 2
+        if x.ndim == 0 or w.ndim == 0 or x.shape[-1] != w.shape[n_axis]:
+            raise ShapeError(
+                f"matmul of shapes {x.shape} and {w.shape}: the last axis of the first "
+                f"({x.shape[-1] if x.ndim else 'a scalar'}) must equal the last but one of the second "
+                f"({w.shape[n_axis] if w.ndim else 'a scalar'})"
+            )
+        result_dtype = least_upper_dtype(x.dtype, w.dtype)
+        wide = sum_dtype(result_dtype) if acc_dtype is None else to_dtype(acc_dtype)
+        x, w = x.cast(wide), w.cast(wide)
+        left = x
+        right = w if w.ndim == 1 else w.transpose(-1, -2)
+        if x.ndim > 1 and w.ndim > 1:
+            left = x._reshaped((*x.shape[:-1], 1, x.shape[-1]))
+            right = right._reshaped((*right.shape[:-2], 1, *right.shape[-2:]))
+        try:
+            shape = broadcast_shape("matmul", left.shape, right.shape)
+        except ShapeError:  # with all shapes told, which takes longer than all the rest
+            shape = broadcast_shape(f"matmul of shapes {x.shape} and {w.shape}", left.shape, right.shape)
+        product = left._broadcast_to(shape)._alu(Ops.MUL, right._broadcast_to(shape))
+        result = product._reduce(Ops.ADD, -1, False, 0, "sum")
+        return result.cast(result_dtype) if acc_dtype is None else result
+
+    def matmul(
+        self,
+        x: Self,
+        reverse: bool = False,
+        acc_dtype: DTypeLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> Self:
+        """The matrix product self @ x, or x @ self if `reverse`."""
+        acc_dtype = dtype if acc_dtype is None else acc_dtype
+        if reverse:
+            return x.dot(self, acc_dtype)
+        return self.dot(x, acc_dtype)
+
+    def linear(self, weight: Self, bias: Self | None = None, dtype: DTypeLike | None = None) -> Self:
+        """self @ weight + bias, in `dtype` if given; a weight with one axis multiplies element by element.
+
+        Narrow floats are multiplied, summed and added to the bias in float32, and rounded once.
+        """
+        need_tensor(weight, "linear: the weight")
+        if dtype is not None:
+            return self.cast(dtype).linear(weight.cast(dtype), None if bias is None else bias.cast(dtype))
+        target = least_upper_dtype(self.dtype, weight.dtype)
+        if bias is not None and target in NARROW:
+            wide = wide_float(target)
+            total = self.cast(wide) * weight.cast(wide) if weight.ndim == 1 else self.dot(weight, acc_dtype=wide)
+            return (total + bias).cast(least_upper_dtype(target, bias.dtype))
+        x = self * weight if weight.ndim == 1 else self.dot(weight)
+        return x if bias is None else x + bias
+
+    def image_dot(self, w: Self, acc_dtype: DTypeLike | None = None) -> Self:
+        """The same as `dot`; a device with texture memory may keep the operands there."""
+        return self.dot(w, acc_dtype)
+
+    def sequential(self, ll: Sequence[Callable[[Self], Self]]) -> Self:
+        """Through all functions, one after the other."""
+        x = self
+        if not isinstance(ll, Iterable):
+            raise TypeError(f"sequential of {shown(ll)}: need a list of functions or layers")
+        for place, layer in enumerate(ll):
+            if not callable(layer):
+                raise TypeError(f"sequential: step {place} is {shown(layer)}: need functions or layers")
+            x = layer(x)
+        return x
+
+    def __matmul__(self, x: Any) -> Self:
+        return self.matmul(self._factor(x))
+
+    def __rmatmul__(self, x: Any) -> Self:
+        return self.matmul(self._factor(x), reverse=True)
+
+    def _factor(self, x: Any) -> Self:
+        """An operand of @: a tensor, or what an array holds."""
+        found = self._as_tensor(x, "matmul") if hasattr(x, "__array_interface__") else x
+        need_tensor(found, f"matmul of a Tensor of shape {self.shape}: the other factor")
+        return found
+
+    def __imatmul__(self, x: Any) -> Self:
+        return self._in_place(self.matmul(x))

@@ -1,0 +1,87 @@
+"""Rounding and signs, element by element."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyexplore.autograd import GradientRule
+from tinyexplore.autograd.rules import abs_gradient, copysign_gradient, step_gradient
+from tinyexplore.dtype import dtypes
+from tinyexplore.tensor.arithmetic import Arithmetic, Operand
+from tinyexplore.tensor.base import unsigned_of
+from tinyexplore.uop import Ops
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Signs(Arithmetic):
+    __slots__ = ()
+
+    def _ruled(self, value: Self, rule: GradientRule) -> Self:
+        """`value`, computed from this tensor off the tape, with its own gradient rule."""
+        return self._by_own_rule(value.lazydata, rule, (self,))
+
+    def floor(self) -> Self:
+        return self._unary(Ops.FLOOR) if self.is_floating_point() else self
+
+    def ceil(self) -> Self:
+        return self.neg()._unary(Ops.FLOOR).neg() if self.is_floating_point() else self
+
+    def trunc(self) -> Self:
+        """Rounded towards zero."""
+        if not self.is_floating_point():
+            return self
+        return self.lt(0).where(self.ceil(), self.floor())
+
+    def round(self) -> Self:
+        """To the nearest whole number; halves go to the even one. The sign stays, also that of a zero."""
+        if not self.is_floating_point():
+            return self
+        if self.dtype.itemsize < 4:
+            return self.cast(dtypes.float32).round().cast(self.dtype)
+        x = self._value()
+        whole = 2.0**52 if self.dtype == dtypes.float64 else 2.0**23  # from here on, all numbers are whole
+        size = x.abs()
+        # a sum that large has no room for a fraction: the addition rounds it away
+        return self._ruled(x._lend_sign(size.lt(whole).where(size.add(whole).sub(whole), size)), step_gradient)
+
+    def abs(self) -> Self:
+        """The value without its sign."""
+        if self.dtype is dtypes.bool or dtypes.is_unsigned(self.dtype):
+            return self
+        if not dtypes.is_float(self.dtype):
+            return self._alu(Ops.MAX, self._unary(Ops.NEG))
+        x = self._value()
+        kind = unsigned_of(x.dtype.itemsize)
+        bits = x.bitcast(kind).bitwise_and(dtypes.max(kind) >> 1)  # no choice by comparison tells -0 from 0
+        return self._ruled(bits.bitcast(x.dtype), abs_gradient)
+
+    def __abs__(self) -> Self:
+        return self.abs()
+
+    def sign(self) -> Self:
+        """-1, 0 (without a sign) or 1; NaN stays."""
+        if self.dtype is dtypes.bool:
+            return self
+        x = self._value()
+        signs = x.lt(0).where(x._const(0) if dtypes.is_unsigned(x.dtype) else x._const(-1), x._const(1))
+        signs = x._alu(Ops.CMPEQ, x._const(0)).where(x._const(0), signs)
+        if dtypes.is_float(x.dtype):
+            signs = x.isnan().where(x, signs)
+        return self._ruled(signs, step_gradient)
+
+    def copysign(self, other: Operand) -> Self:
+        """This value with the sign of `other` (also of -0)."""
+        x, y = self._matched_floats(other, "copysign")
+        return x._by_own_rule(y._lend_sign(x._value()).lazydata, copysign_gradient, (x, y))
+
+    def _lend_sign(self, value: Self) -> Self:
+        """`value` with the sign of self."""
+        x = self._value()
+        ints = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}[x.dtype.itemsize]
+        size = value.abs()
+        return x.bitcast(ints).lt(0).where(size.neg(), size)
+
+    def isnan(self) -> Self:
+        return self._alu(Ops.CMPNE, self)
