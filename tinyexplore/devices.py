@@ -6,7 +6,7 @@ from tinyexplore.device import Device, DeviceInterface, Storage
 
 
 def _open_llvm() -> DeviceInterface:
-    from tinyexplore.runtime.llvm import open_llvm
+    from tinyexplore.runtime.llvm_device import open_llvm
 
     return open_llvm()
 
@@ -24,7 +24,7 @@ def _open_gpu() -> DeviceInterface:
 
 
 def _open_cuda(number: int = 0) -> DeviceInterface:
-    from tinyexplore.runtime.cuda import open_cuda
+    from tinyexplore.runtime.cuda_device import open_cuda
 
     return open_cuda(number)
 

@@ -57,22 +57,6 @@ ALLOWED: dict[frozenset[str], str] = {
     ): "to be split",
     frozenset(
         {
-            "tinyexplore.lazy.collective",
-            "tinyexplore.lazy.known",
-            "tinyexplore.lazy.lazybuffer",
-            "tinyexplore.lazy.sharded",
-            "tinyexplore.lazy.stored",
-        }
-    ): "to be split",
-    frozenset(
-        {
-            "tinyexplore.uop.bounds",
-            "tinyexplore.uop.symbolic",
-            "tinyexplore.uop.uop",
-        }
-    ): "to be split",
-    frozenset(
-        {
             "tinyexplore.explore.analysis.shapes.picture",
             "tinyexplore.explore.analysis.shapes.text",
             "tinyexplore.explore.analysis.shapes.view",
@@ -94,20 +78,8 @@ ALLOWED: dict[frozenset[str], str] = {
     ): "to be split",
     frozenset(
         {
-            "tinyexplore.device.buffer",
-            "tinyexplore.device.registry",
-        }
-    ): "to be split",
-    frozenset(
-        {
             "tinyexplore.explore.analysis.comparing.comparison",
             "tinyexplore.explore.analysis.comparing.comparison_page",
-        }
-    ): "to be split",
-    frozenset(
-        {
-            "tinyexplore.runtime.llvm",
-            "tinyexplore.runtime.pool",
         }
     ): "to be split",
     frozenset(
@@ -126,12 +98,6 @@ ALLOWED: dict[frozenset[str], str] = {
         {
             "tinyexplore.widgets.explorer",
             "tinyexplore.widgets.parts",
-        }
-    ): "to be split",
-    frozenset(
-        {
-            "tinyexplore.runtime.cuda",
-            "tinyexplore.runtime.cuda_graph",
         }
     ): "to be split",
     frozenset(

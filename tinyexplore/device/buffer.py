@@ -5,15 +5,23 @@ from __future__ import annotations
 import ctypes
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from tinyexplore.device.allocator import Memory
+from tinyexplore.device.allocator import Allocator, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.trace import Allocated, Freed, active_recorder
 from tinyexplore.util.interpreter import ASKING, references
 
 _ids = itertools.count()
 _FILLED_AT_ONCE = 1 << 12  # elements
+
+
+class Devices(Protocol):
+    """The devices, as far as a Buffer asks them."""
+
+    def is_storage(self, name: str) -> bool: ...
+
+    def allocator(self, name: str) -> Allocator: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,7 @@ class Buffer:
     """
 
     __slots__ = ("id", "device", "size", "dtype", "_memory", "__weakref__")
+    devices: ClassVar[Devices]  # the registry sets itself
 
     def __init__(self, device: str, size: int, dtype: DType, memory: Memory | None = None) -> None:
         if size < 0:
@@ -67,9 +76,7 @@ class Buffer:
         return f"Buffer({self.id}, {self.device}, {self.size} × {self.dtype.name}{state})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from tinyexplore.device.registry import Device  # noqa: PLC0415 (cycle: a device has Buffers)
-
-        if Device.is_storage(self.device):
+        if Buffer.devices.is_storage(self.device):
             raise TypeError(f"{self!r} cannot be pickled: what lies in storage stays there; move it with .to() first")
         return _restore, (self.device, self.size, self.dtype, self.copyout() if self.is_allocated else None)
 
@@ -118,9 +125,7 @@ class Buffer:
         """Takes memory, unless there is some already; its content is undefined. Returns self."""
         if self._memory is not None:
             return self
-        from tinyexplore.device.registry import Device  # noqa: PLC0415 (cycle: a device has Buffers)
-
-        memory = Device.allocator(self.device).allocate(self.nbytes)
+        memory = Buffer.devices.allocator(self.device).allocate(self.nbytes)
         self._memory = memory
         recorder = active_recorder()
         if recorder is not None:

@@ -312,5 +312,5 @@ def _best_device() -> str:
     return _best[0]
 
 
-Device = DeviceRegistry()
+Device = Buffer.devices = DeviceRegistry()
 new_in_children(Device, "_lock")

@@ -7,7 +7,7 @@ a constant: what was written stays to be seen, and to be asked for a gradient (`
 from __future__ import annotations
 
 from math import copysign, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.uop import Group, Ops, UOp
@@ -15,7 +15,7 @@ from tinyexplore.uop.known import Outcome, outcome, reduced_constant
 from tinyexplore.uop.semantics import evaluate
 
 if TYPE_CHECKING:
-    from tinyexplore.lazy.lazybuffer import LazyBuffer
+    from typing_extensions import Self
 
 _MOVEMENT, _CONST, _PAD = Group.MOVEMENT, Ops.CONST, Ops.PAD
 _ARITHMETIC = frozenset({Ops.NEG, Ops.ADD, Ops.XOR, Ops.CMPEQ})  # of which a law looks at the sources
@@ -28,28 +28,50 @@ _nothing_known: set[tuple[Any, ...]] = (
 _CONVERSIONS = frozenset({Ops.CAST, Ops.BITCAST})
 
 
+class Node(Protocol):
+    """A LazyBuffer, as far as the laws look at it."""
+
+    @property
+    def op(self) -> Ops: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def shape(self) -> tuple[Any, ...]: ...
+    @property
+    def src(self) -> tuple[Self, ...]: ...
+    @property
+    def arg(self) -> Any: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def buffer(self) -> object | None: ...
+
+
+N = TypeVar("N", bound=Node)
+
+
 class Known:
     """A note: this is `op` of `src`, which by `law` is a constant or what it is a view of. Who asks for gradients goes
     on to the sources, and who captures a call sees that it depends on them."""
 
     __slots__ = ("law", "op", "src", "arg")
 
-    def __init__(self, law: str, op: Ops, src: tuple[LazyBuffer, ...], arg: Any = None) -> None:
+    def __init__(self, law: str, op: Ops, src: tuple[Any, ...], arg: Any = None) -> None:
         self.law = law
         self.op = op
         self.src = src
         self.arg = arg
 
 
-def sources_of(node: LazyBuffer) -> tuple[LazyBuffer, ...]:
+def sources_of(node: N) -> tuple[N, ...]:
     """What `node` was computed from as it was written, whatever became of it."""
     note = getattr(node, "note", None)
     return note.src if type(note) is Known else node.src
 
 
-def written_from(node: LazyBuffer) -> set[LazyBuffer]:
+def written_from(node: N) -> set[N]:
     """All that `node` was computed from as it was written, down to what lies in memory."""
-    found: set[LazyBuffer] = set()
+    found: set[N] = set()
     stack = list(sources_of(node))
     while stack:
         source = stack.pop()
@@ -59,7 +81,7 @@ def written_from(node: LazyBuffer) -> set[LazyBuffer]:
     return found
 
 
-def constant_in(node: LazyBuffer) -> ConstType | None:
+def constant_in(node: Node) -> ConstType | None:
     """The value that every element of `node` has; None where that is not known."""
     is_padded = False
     while node.op in _MOVEMENT and node.buffer is None:
@@ -71,7 +93,7 @@ def constant_in(node: LazyBuffer) -> ConstType | None:
     return None if is_padded and str(value) not in ("0", "0.0", "False") else value
 
 
-def known_result(op: Ops, dtype: DType, src: tuple[LazyBuffer, ...]) -> LazyBuffer | None:
+def known_result(op: Ops, dtype: DType, src: tuple[N, ...]) -> N | None:
     """What `op` element by element of `src` is without being computed; None: it must be computed."""
     form = None
     if len(src) == 2:  # the usual case, a number on one side, of which most is not known: in less time
@@ -91,7 +113,7 @@ def known_result(op: Ops, dtype: DType, src: tuple[LazyBuffer, ...]) -> LazyBuff
     if all([value is None for value in values]):
         if not (op is Ops.NEG and src[0].op is Ops.NEG and src[0].buffer is None) and src[-1] is not src[len(src) - 2]:
             return None
-    leaves: list[LazyBuffer] = []
+    leaves: list[N] = []
     forms = tuple([_form(source, value, leaves, is_outer=True) for source, value in zip(src, values)])
     found = outcome(op, dtype, forms)
     if found is not None:
@@ -103,7 +125,7 @@ def known_result(op: Ops, dtype: DType, src: tuple[LazyBuffer, ...]) -> LazyBuff
     return None
 
 
-def known_reduction(x: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: tuple[Any, ...]) -> LazyBuffer | None:
+def known_reduction(x: N, op: Ops, axes: tuple[int, ...], shape: tuple[Any, ...]) -> N | None:
     """What `op` over `axes` of `x` is without being computed; None: it must be computed."""
     value = None
     for axis in axes:
@@ -120,7 +142,7 @@ def known_reduction(x: LazyBuffer, op: Ops, axes: tuple[int, ...], shape: tuple[
     return _result(found, [x], Ops.REDUCE_AXIS, x.dtype, (x,), (op, axes), shape)
 
 
-def _form(node: LazyBuffer, value: ConstType | None, leaves: list[LazyBuffer], *, is_outer: bool) -> tuple[Any, ...]:
+def _form(node: N, value: ConstType | None, leaves: list[N], *, is_outer: bool) -> tuple[Any, ...]:
     """`node` as `outcome` is told of it."""
     if value is not None:
         return node.dtype, None, str(value), value
@@ -140,16 +162,17 @@ def _result(
     leaves: Any,
     op: Ops,
     dtype: DType,
-    src: tuple[LazyBuffer, ...],
+    src: tuple[N, ...],
     arg: Any = None,
     shape: tuple[Any, ...] | None = None,
-) -> LazyBuffer:
+) -> N:
     law, number, value = found
     model = src[-1]
     shape = model.shape if shape is None else shape
     if number is None:
-        node = type(model)(_CONST, dtype, shape, (), dtypes.as_const(value, dtype), model.device)
+        kind: Any = type(model)
+        node = kind(_CONST, dtype, shape, (), dtypes.as_const(value, dtype), model.device)
     else:
         node = leaves[number]._view(Ops.RESHAPE, shape, shape)
     node.note = Known(law, op, src, arg)
-    return node
+    return cast("N", node)

@@ -14,7 +14,7 @@ from enum import Enum
 from itertools import count
 from math import prod
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, DType, dtypes
@@ -37,9 +37,6 @@ from tinyexplore.uop.symbolic import (
 )
 from tinyexplore.uop.uop import UOp, argument_text
 from tinyexplore.util.tree import tree_text
-
-if TYPE_CHECKING:
-    from tinyexplore.lazy.sharded import ShardedBuffer
 
 Shape = tuple[Any, ...]  # of ints, and UOps where a size is symbolic
 
@@ -137,7 +134,7 @@ class Gathered:
 
     __slots__ = ("source",)
 
-    def __init__(self, source: ShardedBuffer) -> None:
+    def __init__(self, source: LazyBuffer) -> None:
         self.source = source
 
 
@@ -178,6 +175,9 @@ class LazyBuffer:
     number: int
     note: Any
     calls: tuple[str, ...]
+
+    sharded: ClassVar[type[Any]]  # the class of values on several devices, and of those in storage: each sets it
+    stored: ClassVar[type[Any]]
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class LazyBuffer:
     def const(value: ConstType | UOp, dtype: DType, device: str, shape: Shape = ()) -> LazyBuffer:
         """`value` (a size may be symbolic) everywhere in `shape`; takes no memory until something asks for it."""
         if "|" in device:
-            return _sharded().const(value, dtype, device, shape)
+            return cast(LazyBuffer, LazyBuffer.sharded.const(value, dtype, device, shape))
         if isinstance(value, UOp):
             value = simplified(value)
             need_dtype_for(value, dtype)
@@ -250,7 +250,7 @@ class LazyBuffer:
         """0, 1, 2, ..., length - 1; takes no memory when it is fused."""
         device = Device.canonicalize(device)  # a sharded tensor tells its devices as a tuple
         if Device.is_group(device):
-            return _sharded().iota(length, dtype, device)
+            return cast(LazyBuffer, LazyBuffer.sharded.iota(length, dtype, device))
         return LazyBuffer(Ops.IOTA, dtype, sized((length,)), (), None, device)
 
     @staticmethod
@@ -468,7 +468,7 @@ class LazyBuffer:
         if device == self.device:
             return self
         if Device.is_group(device):
-            return _sharded().of(self, device, None)
+            return cast(LazyBuffer, LazyBuffer.sharded.of(self, device, None))
         return self._copied(kind_on(device)(Ops.COPY, self.dtype, self.shape, (self,), self.device, device))
 
     def _copied(self, copy: LazyBuffer) -> LazyBuffer:
@@ -644,19 +644,9 @@ def moved_like(source: Movable, step: LazyBuffer) -> Movable:
     raise ValueError(f"{step.op.name} is not a movement")
 
 
-def _sharded() -> type[ShardedBuffer]:
-    from tinyexplore.lazy.sharded import ShardedBuffer  # noqa: PLC0415 (cycle: a subclass)
-
-    return ShardedBuffer
-
-
 def kind_on(device: str) -> type[LazyBuffer]:
     """The class of nodes on `device`: what a file or a NumPy array holds is only viewed and copied."""
-    if not Device.is_storage(device):
-        return LazyBuffer
-    from tinyexplore.lazy.stored import StoredBuffer  # noqa: PLC0415 (cycle: a subclass)
-
-    return StoredBuffer
+    return LazyBuffer.stored if Device.is_storage(device) else LazyBuffer
 
 
 def normal(sizes: Shape) -> Shape:

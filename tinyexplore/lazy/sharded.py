@@ -459,3 +459,6 @@ def forget_sources(values: Sequence[LazyBuffer]) -> None:
 def parts_of(value: LazyBuffer) -> tuple[LazyBuffer, ...]:
     """What lies on each device: of a value on one device, itself."""
     return value.parts if isinstance(value, ShardedBuffer) else (value,)
+
+
+LazyBuffer.sharded = ShardedBuffer

@@ -143,3 +143,6 @@ class StoredBuffer(LazyBuffer):
         for step in reversed(steps):
             start = moved_like(start, step)
         return start
+
+
+LazyBuffer.stored = StoredBuffer

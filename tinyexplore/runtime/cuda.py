@@ -13,22 +13,18 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any
 from weakref import ref
 
-from tinyexplore.device import Buffer, DeviceInterface, DeviceUnavailable, Graphs
+from tinyexplore.device import Buffer, DeviceUnavailable
 from tinyexplore.device.allocator import Block, HostAllocator, Memory
-from tinyexplore.renderer.gpu import GPURenderer
 from tinyexplore.renderer.program import Launch, ProgramSpec
 from tinyexplore.runtime.cache import cached
-from tinyexplore.runtime.cuda_graph import KernelGraph, refusal
 from tinyexplore.runtime.errors import compile_error
-from tinyexplore.runtime.gpu import gpu_target, is_misaligned, no_listings, without_vectors
+from tinyexplore.runtime.gpu import is_misaligned, without_vectors
 from tinyexplore.runtime.launch_queue import LaunchQueue
 from tinyexplore.runtime.native import check_arguments
-from tinyexplore.target import GPUS, chosen
 
 CHOSEN_ITEMS = 256  # of a group that the program leaves to the runtime
 MODULE_BYTES = 64 << 10  # what a driver keeps of a program besides its code, about
@@ -340,51 +336,8 @@ def first_line(error: Exception) -> str:
 
 
 @cache
-def _opened(number: int) -> CUDA:
+def opened_cuda(number: int) -> CUDA:
     return CUDA(number)
 
 
-def open_cuda(number: int = 0) -> DeviceInterface:
-    """The device CUDA, or CUDA:1, …. DeviceUnavailable, with what would do, where something is missing."""
-    choice = chosen()
-    if choice.gpu is not None and choice.gpu.language != "cuda":
-        raise DeviceUnavailable(
-            f"TARGET={choice.text!r}: the CUDA device runs CUDA C++, not {choice.gpu.language}; DEVICE=LLVM shows the "
-            "text, DEVICE=PYTHON emulates it"
-        )
-    cuda = _opened(number)
-    if choice.gpu is not None and choice.cpu != cuda.architecture:
-        raise DeviceUnavailable(
-            f"TARGET={choice.text!r}: this GPU ({cuda.name}) is {cuda.architecture}; unset TARGET, or DEVICE=LLVM "
-            "shows the text"
-        )
-    gpu = replace(
-        GPUS[nearest(cuda.architecture)],
-        words=cuda.name,
-        shared_bytes=cuda.asked("MAX_SHARED_MEMORY_PER_BLOCK"),
-        group_items=cuda.asked("MAX_THREADS_PER_BLOCK"),
-        warp=cuda.asked("WARP_SIZE"),
-    )
-    name = device_name(number)
-    target = gpu_target(name, gpu, cuda.architecture, choice.text)
-    renderer = GPURenderer(target, cuda.compiler)
-    return DeviceInterface(
-        name,
-        target,
-        cuda.allocator,
-        renderer,
-        cuda.compile,
-        no_listings,
-        wait=cuda.synchronize,
-        graphs=Graphs(KernelGraph, refusal),
-    )
-
-
-def nearest(architecture: str) -> str:
-    """The GPU of the table whose data hold for this one: itself, else the one before it."""
-    known = sorted(int(name[3:]) for name, gpu in GPUS.items() if gpu.language == "cuda")
-    number = int(architecture[3:])
-    return f"sm_{max([one for one in known if one <= number], default=known[0])}"
-
-
-__all__ = ["CUDA", "CUDAError", "CUDAProgram", "ManagedMemory", "open_cuda"]
+__all__ = ["CUDA", "CUDAError", "CUDAProgram", "ManagedMemory"]

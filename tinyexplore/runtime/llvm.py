@@ -10,20 +10,16 @@ from functools import cache, partial
 from importlib import resources
 from typing import Any, TypeVar
 
-from tinyexplore.device import DeviceInterface, DeviceUnavailable
+from tinyexplore.device import DeviceUnavailable
 from tinyexplore.renderer.llvm import LLVMRenderer, with_debug_info
 from tinyexplore.renderer.llvm.arithmetic import DOT_FEATURES, SCALE_FEATURES
 from tinyexplore.renderer.program import CompileOptions, Effort, ProgramSpec, StoredSpec
 from tinyexplore.runtime.asm import assembly_lines, optimised_ir_lines
 from tinyexplore.runtime.cache import cached
-from tinyexplore.runtime.gpu import text_device
-from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cannot_run, cpu_target, function_bytes, refusal
-from tinyexplore.runtime.pool import make_pool_ahead
 from tinyexplore.runtime.side_by_side import emit_object, parsed, run_passes, verify
-from tinyexplore.runtime.wasm import wasm_text_device
-from tinyexplore.target import NATIVE, WASM32, Choice, Target, choice_of, chosen, machine
+from tinyexplore.target import NATIVE, WASM32, Choice, Target, choice_of, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
 from tinyexplore.util.config import process_config
@@ -236,20 +232,3 @@ def llvm_target(compiler: LLVMCompiler, choice: Choice) -> Target:
     dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)
     fuses = "+fma" in have or target.arch in ("aarch64", "riscv64")
     return replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, registers_per_op=4)
-
-
-def open_llvm() -> DeviceInterface:
-    """The LLVM device for the TARGET in force here (of a GPU's, and of wasm32: its texts). DeviceUnavailable where
-    llvmlite is not installed."""
-    choice = chosen()
-    if choice.gpu is not None:
-        return text_device("LLVM", choice)
-    if choice.cpu == WASM32:
-        return wasm_text_device("LLVM", choice.text)
-    compiler = compiler_for(choice.cpu)
-    target = llvm_target(compiler, choice)
-    renderer = LLVMRenderer(target, compiler.version)
-    make_pool_ahead()
-    return DeviceInterface(
-        "LLVM", target, HOST_ALLOCATOR, renderer, compiler.compile, compiler.listings, compiler.refusal
-    )

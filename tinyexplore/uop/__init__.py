@@ -3,6 +3,7 @@
 from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
 from tinyexplore.uop.pattern import PatternMatcher, Rule, UPat, cvar, law, rule, var
 from tinyexplore.uop.rewrite import RewriteError, graph_rewrite
+from tinyexplore.uop.symbolic import SymbolicError
 from tinyexplore.uop.uop import UOp, index_const
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "PatternMatcher",
     "RewriteError",
     "Rule",
+    "SymbolicError",
     "UOp",
     "UPat",
     "cvar",

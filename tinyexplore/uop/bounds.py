@@ -6,7 +6,7 @@ from functools import cache
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop.ops import Group, Ops
-from tinyexplore.uop.uop import UOp
+from tinyexplore.uop.uop import Queries, UOp
 
 Bounds = tuple[int, int]
 ARITHMETIC = Group.BINARY - Group.COMPARE
@@ -199,3 +199,6 @@ def _passed_on(op: Ops, src: tuple[UOp, ...]) -> Bounds | None:
         return None
     found = [bounds(value) for value in values]
     return min(low for low, _ in found), max(high for _, high in found)
+
+
+Queries.bounds = bounds

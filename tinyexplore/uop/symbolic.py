@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop.bounds import bounds, is_exact
 from tinyexplore.uop.ops import Group, Ops
-from tinyexplore.uop.uop import NO_SIZE, UOp, index_const
+from tinyexplore.uop.uop import NO_SIZE, Queries, UOp, index_const
 from tinyexplore.util import toposort
 
 sint = int | UOp
@@ -607,3 +607,15 @@ _SYMBOLS = {
     Ops.SHR: ">>",
 }
 _TURNED = {Ops.CMPLT: ">", Ops.CMPLE: ">="}
+
+
+Queries.as_number = as_number
+Queries.bound = bound
+Queries.floor_divided = floor_divided
+Queries.floor_remainder = floor_remainder
+Queries.is_size = is_size
+Queries.read_value = read_value
+Queries.text = text
+Queries.truth = truth
+Queries.valued_text = valued_text
+Queries.written_out = written_out

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from numbers import Number
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar
 from weakref import ref
 
 from tinyexplore.dtype import LANES_BIT, ConstType, DType, PtrDType, dtypes
@@ -140,6 +140,22 @@ def argument_text(arg: Any) -> str:
     return repr(arg)
 
 
+class Queries:
+    """What a UOp is asked that modules made of UOps answer; each puts its functions here."""
+
+    bounds: ClassVar[Callable[[UOp], tuple[int, int]]]
+    as_number: ClassVar[Callable[[UOp], UOp]]
+    bound: ClassVar[Callable[[UOp, int], UOp]]
+    floor_divided: ClassVar[Callable[[Any, Any], UOp]]
+    floor_remainder: ClassVar[Callable[[Any, Any], UOp]]
+    is_size: ClassVar[Callable[[UOp], bool]]
+    read_value: ClassVar[Callable[[UOp], int]]
+    text: ClassVar[Callable[[Any], str]]
+    truth: ClassVar[Callable[[UOp], bool]]
+    valued_text: ClassVar[Callable[[UOp], str]]
+    written_out: ClassVar[Callable[[UOp], Any]]
+
+
 class UOp:
     """An operation `op` of type `dtype` on `src`, with a hashable `arg`.
 
@@ -179,9 +195,7 @@ class UOp:
     def __repr__(self) -> str:
         if self.src and (self.op is Ops.BIND or self.op is Ops.NEG or self.op in Group.BINARY):
             if self.mask & _VARIABLE and not self.mask & NO_SIZE:
-                from tinyexplore.uop.symbolic import valued_text
-
-                return valued_text(self)
+                return Queries.valued_text(self)
         arg = "" if self.arg is None else f" {self.arg!r}"
         return f"UOp({self.op.name}, {self.dtype!r},{arg} src={len(self.src)})"
 
@@ -283,9 +297,7 @@ class UOp:
         """A comparison of sizes as 1 or 0, for arithmetic with it; anything else as it is."""
         if self.dtype is not _BOOL or not _are_sizes(self, self):
             return self
-        from tinyexplore.uop.symbolic import as_number
-
-        return as_number(self)
+        return Queries.as_number(self)
 
     def __add__(self, other: Any) -> UOp:
         if type(other) is UOp and self.dtype is other.dtype is not _BOOL:  # most are: half of what `_with` takes
@@ -324,9 +336,7 @@ class UOp:
 
     def __floordiv__(self, other: Any) -> UOp:
         if isinstance(other, (UOp, Number)) and _are_sizes(self, other):
-            from tinyexplore.uop.symbolic import floor_divided
-
-            return floor_divided(*self._numbers(other))
+            return Queries.floor_divided(*self._numbers(other))
         return self._with(Ops.IDIV, other)
 
     def __rfloordiv__(self, other: Any) -> UOp:
@@ -334,9 +344,7 @@ class UOp:
 
     def __mod__(self, other: Any) -> UOp:
         if isinstance(other, (UOp, Number)) and _are_sizes(self, other):
-            from tinyexplore.uop.symbolic import floor_remainder
-
-            return floor_remainder(*self._numbers(other))
+            return Queries.floor_remainder(*self._numbers(other))
         return self._with(Ops.MOD, other)
 
     def __rmod__(self, other: Any) -> UOp:
@@ -415,15 +423,11 @@ class UOp:
         bound to (which TinyJit keeps as a condition for its replays); SymbolicError where one has no value."""
         if self.dtype is not dtypes.index and self.dtype is not dtypes.bool:
             return True
-        from tinyexplore.uop.symbolic import truth
-
-        return truth(self)
+        return Queries.truth(self)
 
     def bind(self, value: int) -> UOp:
         """This Variable with its value of this call."""
-        from tinyexplore.uop.symbolic import bound
-
-        return bound(self, value)
+        return Queries.bound(self, value)
 
     def unbind(self) -> tuple[UOp, int]:
         """The Variable and what it is bound to."""
@@ -435,9 +439,7 @@ class UOp:
     def val(self) -> int:
         """What this bound Variable, or arithmetic with such, is worth now. A call that TinyJit captures is then for
         this value alone; for those of the same answer where it is only compared with a number (`v.val == 0`)."""
-        from tinyexplore.uop.symbolic import read_value
-
-        return read_value(self)
+        return Queries.read_value(self)
 
     @property
     def expr(self) -> str:
@@ -449,9 +451,7 @@ class UOp:
 
     def render(self) -> str:
         """This size, or comparison of sizes, as one would write it: `2*v + 1`."""
-        from tinyexplore.uop.symbolic import is_size, text, written_out
-
-        return text(written_out(self)) if is_size(self) else repr(self)
+        return Queries.text(Queries.written_out(self)) if Queries.is_size(self) else repr(self)
 
     # *** asking ***
 
@@ -507,23 +507,17 @@ class UOp:
         end = self.src[0]
         if end.op is Ops.CONST:
             return end.arg
-        from tinyexplore.uop.bounds import bounds
-
-        return max(0, bounds(end)[1])
+        return max(0, Queries.bounds(end)[1])
 
     @property
     def vmin(self) -> int:
         """The least value that an integer can have: of a Variable, what it was made with."""
-        from tinyexplore.uop.bounds import bounds
-
-        return bounds(self)[0]
+        return Queries.bounds(self)[0]
 
     @property
     def vmax(self) -> int:
         """The greatest value that an integer can have."""
-        from tinyexplore.uop.bounds import bounds
-
-        return bounds(self)[1]
+        return Queries.bounds(self)[1]
 
     min, max = vmin, vmax
 

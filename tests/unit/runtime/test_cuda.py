@@ -33,7 +33,7 @@ from tinyexplore.explore.recording.describe import launches_text
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.renderer import ProgramSpec
-from tinyexplore.runtime import cuda, cuda_graph
+from tinyexplore.runtime import cuda, cuda_device, cuda_graph
 from tinyexplore.runtime.cuda import CUDA, CUDAError
 from tinyexplore.runtime.errors import CompileError
 from tinyexplore.trace import Launches, Recorder, recording
@@ -72,8 +72,8 @@ def _forget() -> None:
     plans.cache_clear()
     runners.cache_clear()
     _programs.clear()
-    cuda._opened.cache_clear()
-    Device.register("CUDA", cuda.open_cuda, cuda.open_cuda)
+    cuda.opened_cuda.cache_clear()
+    Device.register("CUDA", cuda_device.open_cuda, cuda_device.open_cuda)
 
 
 A = np.random.default_rng(0).standard_normal((24, 40)).astype(np.float32)

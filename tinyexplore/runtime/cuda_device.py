@@ -1,0 +1,58 @@
+"""Opening the device CUDA."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyexplore.device import DeviceInterface, DeviceUnavailable, Graphs
+from tinyexplore.renderer.gpu import GPURenderer
+from tinyexplore.runtime.cuda import device_name, opened_cuda
+from tinyexplore.runtime.cuda_graph import KernelGraph, refusal
+from tinyexplore.runtime.gpu import gpu_target, no_listings
+from tinyexplore.target import GPUS, chosen
+
+
+def open_cuda(number: int = 0) -> DeviceInterface:
+    """The device CUDA, or CUDA:1, …. DeviceUnavailable, with what would do, where something is missing."""
+    choice = chosen()
+    if choice.gpu is not None and choice.gpu.language != "cuda":
+        raise DeviceUnavailable(
+            f"TARGET={choice.text!r}: the CUDA device runs CUDA C++, not {choice.gpu.language}; DEVICE=LLVM shows the "
+            "text, DEVICE=PYTHON emulates it"
+        )
+    cuda = opened_cuda(number)
+    if choice.gpu is not None and choice.cpu != cuda.architecture:
+        raise DeviceUnavailable(
+            f"TARGET={choice.text!r}: this GPU ({cuda.name}) is {cuda.architecture}; unset TARGET, or DEVICE=LLVM "
+            "shows the text"
+        )
+    gpu = replace(
+        GPUS[nearest(cuda.architecture)],
+        words=cuda.name,
+        shared_bytes=cuda.asked("MAX_SHARED_MEMORY_PER_BLOCK"),
+        group_items=cuda.asked("MAX_THREADS_PER_BLOCK"),
+        warp=cuda.asked("WARP_SIZE"),
+    )
+    name = device_name(number)
+    target = gpu_target(name, gpu, cuda.architecture, choice.text)
+    renderer = GPURenderer(target, cuda.compiler)
+    return DeviceInterface(
+        name,
+        target,
+        cuda.allocator,
+        renderer,
+        cuda.compile,
+        no_listings,
+        wait=cuda.synchronize,
+        graphs=Graphs(KernelGraph, refusal),
+    )
+
+
+def nearest(architecture: str) -> str:
+    """The GPU of the table whose data hold for this one: itself, else the one before it."""
+    known = sorted(int(name[3:]) for name, gpu in GPUS.items() if gpu.language == "cuda")
+    number = int(architecture[3:])
+    return f"sm_{max([one for one in known if one <= number], default=known[0])}"
+
+
+__all__ = ["nearest", "open_cuda"]
