@@ -12,7 +12,7 @@ import tinyexplore
 
 PACKAGE = Path(tinyexplore.__file__).parent
 
-# What stands in a circle, with the reason. A circle that is not here fails the test, and so does a row without a circle.
+# What stands in a circle, with the reason. A circle that is not here fails the test; so does a row without a circle.
 ALLOWED: dict[frozenset[str], str] = {
     frozenset(
         {
