@@ -12,6 +12,8 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 1 where a program failed or its numbers differ from PyTorch's, else 0."""
     options = _parser().parse_args(arguments)
+    if options.cpu_time:
+        options.threads = 1  # the time of several threads would be their sum
     if options.target:
         os.environ["TARGET"] = options.target  # read when tinyexplore is imported
     from bench.limits import peer_limits
@@ -25,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     programs = [program for program in PROGRAMS if not words or any(word in program.name.lower() for word in words)]
     if options.group:
         programs = [program for program in programs if program.group in options.group]
+    if options.part:
+        number, parts = map(int, options.part.split("/"))
+        programs = programs[number - 1 :: parts]
     if options.list:
         for program in programs:
             print(f"{program.group:12} {program.name}")
@@ -32,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     quick = {"rounds": 2, "slice_seconds": 0.003} if options.quick else {}
     if options.rounds:
         quick["rounds"] = options.rounds
-    settings = Settings(threads=options.threads, compiles=options.compile, **quick)
+    settings = Settings(threads=options.threads, compiles=options.compile, cpu_time=options.cpu_time, **quick)
     rows = []
     start = time.perf_counter()
     import_engines()
@@ -44,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(report.text(done))
     print(f"{time.perf_counter() - start:.0f} s")
     if options.out:
-        report.write(done, options.out)
+        report.write(report.updated(options.out, done) if options.update else done, options.out)
     return 1 if any(row.failure for row in rows) else 0
 
 
@@ -52,12 +57,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.cliffs", description=__doc__)
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="programs whose names contain a word")
     parser.add_argument("--group", nargs="+", default=[], metavar="GROUP", help="programs of these groups")
+    parser.add_argument("--part", default="", metavar="K/N", help="of these programs every N-th, from the K-th on")
     parser.add_argument("--rounds", type=int, default=0, help="turns of each engine (8)")
     parser.add_argument("--quick", action="store_true", help="2 short turns: cliffs show, 20 percent does not")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads of each engine (all cores)")
+    parser.add_argument("--cpu-time", action="store_true", help="CPU time on one thread, where other programs run too")
     parser.add_argument("--target", default="", help="generate code for it, and restrict PyTorch alike: x86-64-v3")
     parser.add_argument("--compile", action="store_true", help="PyTorch runs through torch.compile")
     parser.add_argument("--out", default="", metavar="FILE.json", help="also write FILE.json and FILE.md")
+    parser.add_argument("--update", action="store_true", help="keep FILE.json's rows of other programs")
     parser.add_argument("--list", action="store_true", help="list the programs")
     return parser
 

@@ -38,6 +38,7 @@ class Settings:
     slice_seconds: length of a turn.
     rest_seconds: pause before a turn, in which the other engine's threads go to sleep.
     compiles: PyTorch runs through torch.compile instead of eagerly.
+    cpu_time: samples are the process's time on a CPU, with one thread: what else runs there takes no part of it.
     """
 
     threads: int = 2
@@ -45,6 +46,7 @@ class Settings:
     slice_seconds: float = 0.01
     rest_seconds: float = 0.008
     compiles: bool = False
+    cpu_time: bool = False
 
 
 @dataclass
@@ -162,6 +164,7 @@ def _serve(connection: Connection, kind: str, program: Program, settings: Settin
     """Answers questions until the process is killed."""
     try:
         side = (_Ours if kind == "ours" else _Theirs)(program, settings)
+        side.clock = time.process_time if settings.cpu_time else time.perf_counter
         while True:
             name, *arguments = connection.recv()
             connection.send(getattr(side, name)(*arguments))
@@ -170,15 +173,16 @@ def _serve(connection: Connection, kind: str, program: Program, settings: Settin
 
 
 class _Side:
-    """A program on one engine: `call` runs it, to the end."""
+    """A program on one engine: `call` runs it, to the end, and `clock` times it."""
 
     call: Call
+    clock: Callable[[], float]
 
     def first(self) -> float:
         """Seconds of the first call."""
-        start = time.perf_counter()
+        start = self.clock()
         self.call()
-        return time.perf_counter() - start
+        return self.clock() - start
 
     def estimate(self) -> float:
         """Seconds of a later call."""
@@ -186,7 +190,7 @@ class _Side:
 
     def slice(self, seconds: float) -> list[float]:
         """Seconds of calls for about `seconds`, after one that warms the caches again."""
-        clock = time.perf_counter
+        clock = self.clock
         quickest = self.first()
         if quickest > seconds:
             return [quickest]
@@ -234,7 +238,9 @@ class _Theirs(_Side):
 class _Ours(_Side):
     def __init__(self, program: Program, settings: Settings) -> None:
         from tinyexplore import Tensor
+        from tinyexplore.util import Context
 
+        Context(THREADS=settings.threads).__enter__()  # for good: this process has one program
         inputs = {name: Tensor(value).contiguous().realize() for name, value in program.draw().items()}
         *rest, last = inputs.values()
         arguments, given = (rest, last) if program.given else ([*rest, last], None)

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from bench.cliffs.measure import Measured, Settings
+from bench.cliffs.programs import PROGRAMS
 
 BAD, GOOD, FIRST = 2.0, 1.2, 1.0  # the aims: no ratio above BAD, 90 % at most GOOD, no first run above FIRST seconds
 
@@ -51,6 +52,7 @@ def about(settings: Settings) -> dict[str, Any]:
         "target": chosen().text or "native",
         "peer": f"PyTorch, {peer}",
         "threads": str(settings.threads),
+        "clock": "time on the CPU" if settings.cpu_time else "wall",
         "samples": f"medians; {settings.rounds} turns of {settings.slice_seconds * 1e3:g} ms of each engine",
     }
 
@@ -115,9 +117,25 @@ def markdown(report: Report, before: Report | None) -> str:
     return "\n".join(lines) + "\n"
 
 
+def updated(file: str, report: Report) -> Report:
+    """`report` with the rows of FILE.json that it lacks.
+
+    Rows of programs that exist no more are dropped. Raises ValueError where FILE.json was measured in another way.
+    """
+    path = Path(file).with_suffix(".json")
+    if not path.is_file():
+        return report
+    old = Report.load(path)
+    for key in report.about.keys() - {"date"}:
+        if old.about.get(key) != report.about[key]:
+            raise ValueError(f"{path} was measured with {key} {old.about.get(key)!r}, this run with {report.about[key]!r}")
+    rows = {row.name: row for row in (*old.rows, *report.rows)}
+    return Report(report.about, [rows[program.name] for program in PROGRAMS if program.name in rows])
+
+
 def write(report: Report, file: str) -> None:
     """FILE.json and FILE.md; FILE-before.json, if it exists, is the earlier run that the document compares with."""
-    path = Path(file)
+    path = Path(file).with_suffix(".json")
     path.parent.mkdir(parents=True, exist_ok=True)
     report.save(path)
     older = path.with_name(f"{path.stem}-before.json")

@@ -45,6 +45,26 @@ def test_a_product_that_overflows_or_vanishes_has_the_gradient_of_its_factors() 
     np.testing.assert_allclose(gradient(lambda x: x.prod(), [1e-30, 1e-30]), [1e-30, 1e-30], rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((1000,), None), ((4, 16, 21), None), ((300, 5), 0), ((3, 257), 1), ((2, 40, 3, 10), (1, 3))]
+)
+@pytest.mark.parametrize("special", [[], [0.0], [0.0, 0.0], [INF], [NAN], [-INF, 0.0]])
+def test_the_gradient_of_a_long_product_is_the_product_of_the_other_factors(
+    shape: tuple[int, ...], axis: int | tuple[int, ...] | None, special: list[float]
+) -> None:
+    rng = np.random.default_rng(5)
+    values = rng.normal(1, 0.01, shape).astype(np.float32)
+    values.flat[rng.choice(values.size, len(special), replace=False)] = special
+    x = Tensor(values, requires_grad=True)
+    x.prod(axis).sum().backward()
+    axes = tuple(range(len(shape))) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    lines = np.moveaxis(values.astype(np.float64), axes, range(-len(axes), 0)).reshape(-1, *(shape[i] for i in axes))
+    with np.errstate(invalid="ignore"):
+        others = [[np.delete(line, at).prod() for at in range(line.size)] for line in lines]
+    found = np.moveaxis(x.grad.numpy(), axes, range(-len(axes), 0))
+    np.testing.assert_allclose(found.reshape(len(lines), -1), others, rtol=2e-5)
+
+
 def test_an_infinity_beside_a_large_number_takes_the_gradient_of_logsumexp() -> None:
     assert gradient(lambda x: x.logsumexp(), [INF, 100.0])[1] == 0
 

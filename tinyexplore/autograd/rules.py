@@ -365,23 +365,59 @@ def reduce_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (g.expand(x.shape).alu(Ops.MUL, product_of_others(x, step.arg)),)
 
 
+FOLDED_FROM = 256  # factors: a line of as many is multiplied in columns, which are the lanes of vectors
+MOST_COLUMNS = 1024
+
+
 def product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
-    """For each element the product of all before it times that of all after it, along `axes` in row-major order."""
+    """For each element the product of all other ones along `axes`: of all before it times that of all after it."""
+    last = len(x.shape) - 1
+    if len(axes) == 1 and axes[0] != last and x.shape[last] != 1:
+        return _product_from_both_sides(x, axes[0])
     order = (*[axis for axis in range(len(x.shape)) if axis not in axes], *axes)
     moved = x.permute(order)
     count = prod(x.shape[axis] for axis in axes)
     line = moved.reshape((*moved.shape[: len(order) - len(axes)], count))
-    last = len(line.shape) - 1
-
-    def of_all_before(line: LazyBuffer) -> LazyBuffer:
-        ones = constant(1.0, line, (*line.shape[:last], 1))
-        bounds = [(0, size) for size in line.shape[:last]]
-        earlier = line.shrink([*bounds, (0, count - 1)]).pad([(0, 0)] * last + [(1, 0)])
-        first = ones.pad([(0, 0)] * last + [(0, count - 1)])
-        return earlier.alu(Ops.ADD, first).scan(Ops.MUL, last)
-
-    found = of_all_before(line).alu(Ops.MUL, of_all_before(line.flip((last,))).flip((last,)))
+    is_long = isinstance(count, int) and count >= FOLDED_FROM
+    found = _product_in_columns(line) if is_long else _product_from_both_sides(line, len(line.shape) - 1)
     return found.reshape(moved.shape).permute(sorted(range(len(order)), key=order.__getitem__))
+
+
+def _product_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
+    """The product of all other elements along `axis`, as running products from both ends."""
+    count = x.shape[axis]
+
+    def of_all_before(x: LazyBuffer) -> LazyBuffer:
+        earlier = x.shrink([(0, count - 1 if at == axis else size) for at, size in enumerate(x.shape)])
+        bounds = [(1, 0) if at == axis else (0, 0) for at in range(len(x.shape))]
+        return _or_ones(earlier.pad(bounds), axis, 0, 1).scan(Ops.MUL, axis)
+
+    return of_all_before(x).alu(Ops.MUL, of_all_before(x.flip((axis,))).flip((axis,)))
+
+
+def _product_in_columns(line: LazyBuffer) -> LazyBuffer:
+    """The product of all other elements along the last axis, which becomes a matrix: of those in the element's column,
+    times that of all other columns. A running product down the rows has all columns of a row in vectors."""
+    *outer, count = line.shape
+    last = len(outer)
+    columns = 16
+    while columns < MOST_COLUMNS and 4 * columns * columns <= count:
+        columns *= 2
+    rows = -(-count // columns)
+    rest = rows * columns - count
+    whole = _or_ones(line.pad([(0, 0)] * last + [(0, rest)]), last, count, count + rest) if rest else line
+    grid = whole.reshape((*outer, rows, columns))
+    totals = grid.reduce(Ops.MUL, (last,)).reshape((*outer, columns))
+    others = product_of_others(totals, (last,)).reshape((*outer, 1, columns)).expand(grid.shape)
+    found = _product_from_both_sides(grid, last).alu(Ops.MUL, others).reshape(whole.shape)
+    return found.shrink([*[(0, size) for size in outer], (0, count)])
+
+
+def _or_ones(x: LazyBuffer, axis: int, start: int, end: int) -> LazyBuffer:
+    """`x`, which is 0 there, with ones at the places from `start` to `end` of `axis`."""
+    size = x.shape[axis]
+    ones = constant(1.0, x, tuple(end - start if at == axis else n for at, n in enumerate(x.shape)))
+    return x.alu(Ops.ADD, ones.pad([(start, size - end) if at == axis else (0, 0) for at in range(len(x.shape))]))
 
 
 REDUCE_GRADIENTS: dict[Ops, GradientRule] = {
