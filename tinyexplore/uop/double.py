@@ -110,6 +110,7 @@ LOG2E = 1.4426950408889634
 LOG2E_MINUS_ONE = 0.4426950408889634
 FAR = 2.0**23  # beyond, quarter turns times the first of HALF_PI_PARTS are not exact
 
+VANISHED = -6000.0  # where exp is 0, so far down that SCALE takes no slow path (`tinyexplore.uop.transcendental`)
 ROUND_TO_WHOLE = 6755399441055744.0  # 1.5 * 2**52: added and taken away, it leaves a number below 2**51 rounded
 ROUND_TO_EIGHTHS = 844424930131968.0  # 1.5 * 2**49: added, it leaves the eighths in the three lowest bits
 EIGHTHS = tuple([2.0 ** (k / 8) for k in range(8)])
@@ -206,7 +207,8 @@ def exp_float64(x: UOp, ctx: Any) -> UOp | None:
     """exp(x) within 1.2 ulp: x = n ln 2 + r with |r| ≤ ln 2 / 2, a polynomial for exp(r), times 2**n."""
     if is_native(ctx, x.dtype, Ops.EXP):
         return None
-    x = x.maximum(-746.0).minimum(710.0)  # beyond, the result is 0 or infinite as there; NaN stays
+    x = x.maximum(VANISHED if scales(ctx, x.dtype) else -1418.0)  # 2**-2046 is scaled by zeros; NaN stays
+    x = x.minimum(710.0)  # beyond, the result is infinite as it is there
     if scales(ctx, x.dtype):
         n, found = _eighths(mulacc(x, LOG2E, ROUND_TO_EIGHTHS))
         high, low = LN2_PARTS
@@ -221,7 +223,7 @@ def exp2_float64(x: UOp, ctx: Any) -> UOp | None:
     """2**x within 1.1 ulp, exact for whole x: x = n + f with |f| ≤ 1/2, a polynomial for 2**f, times 2**n."""
     if is_native(ctx, x.dtype, Ops.EXP2):
         return None
-    x = x.maximum(-1077.0).minimum(1025.0)
+    x = x.maximum(VANISHED if scales(ctx, x.dtype) else -2046.0).minimum(1025.0)
     if scales(ctx, x.dtype):
         n, found = _eighths(x + ROUND_TO_EIGHTHS)
         f = x - n

@@ -149,6 +149,9 @@ HALF_PI_LONG = (1.5707963267341256, 6.077100506506192e-11)  # the same for float
 ROUND_TO_WHOLE = 12582912.0  # 1.5 * 2**23: added and taken away, it leaves a float32 below 2**22 rounded
 ROUND_TO_SIXTEENTHS = 786432.0  # 1.5 * 2**19: added, it leaves the sixteenths in the four lowest bits
 SIXTEENTHS = tuple([2.0 ** (k / 16) for k in range(16)])
+# where exp is 0, and SCALE is told so by the size of its second operand: Intel's CPUs take a slow path (some 150 cycles)
+# where a product underflows, but not where one of its factors is 0 or an exponent lies this far down
+VANISHED = -600.0
 ROUND_TO_WHOLE_LONG = 6755399441055744.0  # 1.5 * 2**52, the same for float64
 SIGN_BIT = -(1 << 31)
 MAGNITUDE = (1 << 31) - 1
@@ -177,7 +180,7 @@ def _scaled(value: UOp, n: UOp) -> UOp:
     """value * 2**n, rounded once, where the low bits of `n` are n and value is about 1.
 
     2**n alone may leave the range of float32 where the result does not: two factors do not, 2**h each for n = 2h, the
-    second twice that for n = 2h + 1.
+    second twice that for n = 2h + 1. Both are 0 for n = -254.
     """
     scale = _power_of_two(n >> 1)
     return value * scale * as_float(as_bits(scale) + ((n & 1) << 23))
@@ -251,7 +254,8 @@ def exp_float32(x: UOp, ctx: Any) -> UOp | None:
     """exp(x) within 1.2 ulp: x = n ln 2 + r with |r| ≤ ln 2 / 2, a polynomial for exp(r), times 2**n."""
     if is_native(ctx, x.dtype, Ops.EXP):
         return None
-    x = x.maximum(-104.0).minimum(89.0)  # beyond, the result is 0 or infinite as it is there; NaN stays
+    x = x.maximum(VANISHED if scales(ctx, x.dtype) else -176.0)  # 2**-254 is scaled by zeros; NaN stays
+    x = x.minimum(89.0)  # beyond, the result is infinite as it is there
     return exp_by_table(x) if scales(ctx, x.dtype) else _scaled(*exp_parts(x))
 
 
@@ -260,7 +264,7 @@ def exp2_float32(x: UOp, ctx: Any) -> UOp | None:
     """2**x within 1.1 ulp, exact for whole x: x = n + f with |f| ≤ 1/2, a polynomial for 2**f, times 2**n."""
     if is_native(ctx, x.dtype, Ops.EXP2):
         return None
-    x = x.maximum(-151.0).minimum(129.0)
+    x = x.maximum(VANISHED if scales(ctx, x.dtype) else -254.0).minimum(129.0)
     if scales(ctx, x.dtype):
         return exp2_by_table(x)
     shifted = x + ROUND_TO_WHOLE
@@ -429,8 +433,8 @@ def _log2_long(magnitude: UOp) -> UOp:
 
 
 def _exp2_long(x: UOp) -> UOp:
-    """2**x in float64 for |x| ≤ 200; beyond, where no float32 lies, as there."""
-    x = x.maximum(-200.0).minimum(200.0)
+    """2**x in float64 for |x| ≤ 200; beyond, where no float32 lies, 0 or as there."""
+    x = x.maximum(-1023.0).minimum(200.0)  # the scale of -1023 is 0
     shifted = x + ROUND_TO_WHOLE_LONG
     f = mulacc(shifted + -ROUND_TO_WHOLE_LONG, -1.0, x)
     value = mulacc(polynomial(f, EXP2_LONG), f, 1.0)
