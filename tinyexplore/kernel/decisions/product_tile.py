@@ -406,7 +406,8 @@ def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Choice
     block = min(most, -(-row.size // (2 * kernel.target.threads)))  # two for each: who is done first helps
     if block * tall < ROWS_IN_A_BLOCK and for_each_core <= most:
         block = for_each_core
-    if block < 2 or block >= row.size:
+    block = min(block, -(-row.size // 2))  # a single core has two blocks as well
+    if block < 2:
         return row_id
     inner = kernel.next_id()
     yield Choice(Opt(OptOps.LOCAL, row_id, block), f"blocks of {block} tiles of rows")
