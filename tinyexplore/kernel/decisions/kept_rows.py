@@ -20,29 +20,33 @@ APART_LINES = 8  # within a page buffers start multiples of it apart; a few line
 def tile_kept_rows(kernel: Kernel) -> Choices:
     """UPCAST and STAGE for rows that are kept and then multiplied with something (attention): several at once, so that
     they share what they are multiplied with."""
-    rows = innermost_row_loop(kernel)
+    registers = kernel.target.vector_registers
+    widest = WIDE_TILE if registers >= 32 else WIDE_TILE // 2  # rather rows: each has the columns read once less
+    most = (registers - 4) // widest
+    rows = innermost_row_loop(kernel, most)
     if rows is None:
         return
     products = [reduce for reduce in kernel.reduces if is_product(reduce, rows)]
     if not products or any(lanes_of(reduce) is None for reduce in products):
         return
-    registers = kernel.target.vector_registers
-    widest = WIDE_TILE if registers >= 32 else WIDE_TILE // 2  # rather rows: each has the columns read once less
     for columns in {loop: None for reduce in products if (loop := vector_loop(kernel, lanes_of(reduce))) is not None}:
         wide = block_of("vectors of columns", columns.size, widest, widest)
         if wide > 1:
             reason = f"{wide} vectors of columns share each row's load"
             yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
-    tall = block_of("rows", rows.size, (registers - 4) // widest, 6)
+    tall = block_of("rows", rows.size, most, 6)
     if tall > 1:
         yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
     yield Choice(Opt(OptOps.STAGE, rows.arg.id), "what all rows read is packed once, lanes side by side")
 
 
-def innermost_row_loop(kernel: Kernel) -> UOp | None:
-    """The loop that counts the rows that the kernel keeps in scratch memory."""
-    loops = {axis for row in kernel.find(Ops.BARRIER) if keeps_row(row) for axis in row.ranges}
-    return max((axis for axis in loops if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: axis.arg.id, default=None)
+def innermost_row_loop(kernel: Kernel, most: int) -> UOp | None:
+    """The loop that counts the rows that the kernel keeps in scratch memory: the innermost one of more than `most` steps,
+    which a tile of rows does not use up, if there is one (heads that share keys are a loop inside the queries')."""
+    found = {axis for row in kernel.find(Ops.BARRIER) if keeps_row(row) for axis in row.ranges}
+    loops = sorted((axis for axis in found if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: -axis.arg.id)
+    long = [axis for axis in loops if not axis.is_static or axis.size > most]
+    return next(iter(long or loops), None)
 
 
 def is_product(reduce: UOp, rows: UOp) -> bool:
