@@ -128,7 +128,9 @@ def updated(file: str, report: Report) -> Report:
     old = Report.load(path)
     for key in report.about.keys() - {"date"}:
         if old.about.get(key) != report.about[key]:
-            raise ValueError(f"{path} was measured with {key} {old.about.get(key)!r}, this run with {report.about[key]!r}")
+            raise ValueError(
+                f"{path} was measured with {key} {old.about.get(key)!r}, this run with {report.about[key]!r}"
+            )
     rows = {row.name: row for row in (*old.rows, *report.rows)}
     return Report(report.about, [rows[program.name] for program in PROGRAMS if program.name in rows])
 

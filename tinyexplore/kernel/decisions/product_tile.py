@@ -65,7 +65,7 @@ def tile_product(kernel: Kernel) -> Choices:
     """VECTOR, UPCAST, MERGE, SWAP, STAGE and COLLECT for a sum of products: lanes along the output axis that takes the
     fewest instructions beside each multiply-add, a register tile around them, panels of what is read out of order.
 
-    Nothing where lanes along the reduction itself take fewer.
+    Nothing where lanes along the reduction itself, or none at all, take fewer.
     """
     product = find_product(kernel) if kernel.lanes > 1 else None
     if product is None:
@@ -74,10 +74,14 @@ def tile_product(kernel: Kernel) -> Choices:
     costs = {axis: lane_cost(product, axis, tile) for axis, tile in tiles.items()}
     lanes = min(costs, key=lambda axis: (costs[axis], -axis.arg.id), default=None)
     along_sum = reduced_cost(product)
-    told = {"the sum itself": along_sum, **{axis.arg.name: cost for axis, cost in costs.items()}}
-    along = lanes is not None and costs[lanes] < along_sum
-    weigh(BESIDE, told, lanes.arg.name if lanes is not None and along else "the sum itself", least=True)
-    if lanes is None or not along:
+    told = {
+        "the sum itself": along_sum,
+        "nothing": one_by_one(product),
+        **{axis.arg.name: cost for axis, cost in costs.items()},
+    }
+    best = min(told, key=lambda name: told[name])
+    weigh(BESIDE, told, best, least=True)
+    if lanes is None or best != lanes.arg.name:
         return
     tile = tiles[lanes]
     kernel = yield from tiled(kernel, tile, lanes, costs[lanes])
@@ -161,6 +165,11 @@ def reduced_cost(product: Product) -> float:
         tile = 1 + (target.far_load if is_far_tile else target.hidden_load) * 2 * shared
         best = min(best, tile * done * (1.0 + loads) + REDUCING * kernel.lanes / product.steps)
     return best
+
+
+def one_by_one(product: Product) -> float:
+    """The same without lanes: other decisions may find better ones for what is hardly a sum of products."""
+    return product.kernel.lanes * (1.0 + LOAD * len(product.loads))
 
 
 def is_masked(access: Access) -> bool:
