@@ -41,8 +41,10 @@ def tile_kept_rows(kernel: Kernel) -> Choices:
 
 
 def innermost_row_loop(kernel: Kernel, most: int) -> UOp | None:
-    """The loop that counts the rows that the kernel keeps in scratch memory: the innermost one of more than `most` steps,
-    which a tile of rows does not use up, if there is one (heads that share keys are a loop inside the queries')."""
+    """The loop that counts the rows that the kernel keeps in scratch memory.
+
+    The innermost one of more than `most` steps, if there is one: a tile of rows does not use it up. Heads that share
+    keys are a loop inside the queries' loop."""
     found = {axis for row in kernel.find(Ops.BARRIER) if keeps_row(row) for axis in row.ranges}
     loops = sorted((axis for axis in found if axis.arg.kind is AxisKind.GLOBAL), key=lambda axis: -axis.arg.id)
     long = [axis for axis in loops if not axis.is_static or axis.size > most]
