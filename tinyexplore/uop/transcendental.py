@@ -149,8 +149,8 @@ HALF_PI_LONG = (1.5707963267341256, 6.077100506506192e-11)  # the same for float
 ROUND_TO_WHOLE = 12582912.0  # 1.5 * 2**23: added and taken away, it leaves a float32 below 2**22 rounded
 ROUND_TO_SIXTEENTHS = 786432.0  # 1.5 * 2**19: added, it leaves the sixteenths in the four lowest bits
 SIXTEENTHS = tuple([2.0 ** (k / 16) for k in range(16)])
-# Where exp is 0, and far enough down: Intel's CPUs take a slow path of some 150 cycles where a result underflows, but not
-# where a factor is 0 or SCALE's exponent is this small
+# Where exp is 0, and far enough down: Intel's CPUs take a slow path of some 150 cycles where a result underflows, but
+# not where a factor is 0 or SCALE's exponent is this small.
 VANISHED = -600.0
 ROUND_TO_WHOLE_LONG = 6755399441055744.0  # 1.5 * 2**52, the same for float64
 SIGN_BIT = -(1 << 31)
