@@ -251,6 +251,43 @@ def contrastive(a: Any, b: Any) -> Any:
     return (scores.logsumexp(1) - (a * b).sum(1) * 0.05).mean()
 
 
+def scaled_batch_norm(x: Any, w: Any, b: Any) -> Any:
+    return batch_norm(x) * w.reshape(1, -1, 1, 1) + b.reshape(1, -1, 1, 1)
+
+
+def cosine_matrix(a: Any) -> Any:
+    a = a / (a * a).sum(1, keepdim=True).sqrt()
+    return a @ a.T
+
+
+def distances(a: Any, b: Any) -> Any:
+    """Distances of each row of `a` to each row of `b`, from a product."""
+    return ((a * a).sum(1, keepdim=True) + (b * b).sum(1) - 2 * a @ b.T).sqrt()
+
+
+def divergence(x: Any, y: Any) -> Any:
+    return (y.softmax(1) * (y.log_softmax(1) - x.log_softmax(1))).sum(1).mean()
+
+
+def triplet(a: Any, b: Any, c: Any) -> Any:
+    return (((a - b) ** 2).sum(1).sqrt() - ((a - c) ** 2).sum(1).sqrt() + 1).relu().mean()
+
+
+def our_shared_heads(q: Any, k: Any, v: Any) -> Any:
+    """Attention in which four heads share the keys and values of one."""
+    return our_attention(q, k.repeat_interleave(4, 1), v.repeat_interleave(4, 1))
+
+
+def their_shared_heads(q: Any, k: Any, v: Any) -> Any:
+    return their_attention(q, k.repeat_interleave(4, 1), v.repeat_interleave(4, 1))
+
+
+def rotated(x: Any, c: Any, s: Any) -> tuple[Any, ...]:
+    """Both halves of a rotary embedding."""
+    a, b = x[..., :32], x[..., 32:]
+    return a * c - b * s, a * s + b * c
+
+
 def _gradient(name: str, of: str, inputs: dict[str, Input], ours: Function, theirs: Function | None = None) -> Program:
     """The gradients of a scalar with respect to `of`, names separated by spaces."""
     return Program(name, "gradient", inputs, ours, theirs, tuple(of.split()), atol=1e-3)
@@ -477,6 +514,125 @@ PROGRAMS: tuple[Program, ...] = (
     Program("row plus column", "elementwise", {"a": floats(1024), "b": floats(1024, 1)}, lambda a, b: (a + b).relu()),
     Program("float16 a * b + a", "elementwise", {name: Input((1 << 19,), np.float16) for name in "ab"},
             lambda a, b: a * b + a, atol=2e-3),
+    # neighbours of the rows above
+    Program("x.mean(0) @ w", "product", XW, lambda x, w: x.mean(0) @ w),
+    Program("x.triu() @ w", "product", {"x": floats(512, 512), "w": scaled(512, 512)}, lambda x, w: x.triu() @ w),
+    Program("x.T @ x", "product", {"x": floats(1024, 256)}, lambda x: x.T @ x),
+    Program("(x @ w).T @ v", "product", {**XW, "v": floats(512, 256)}, lambda x, w, v: (x @ w).T @ v),
+    Program("x @ expanded matrix", "product", {"x": floats(8, 128, 256), "w": floats(1, 256, 128)},
+            lambda x, w: x @ w.expand(8, 256, 128)),
+    Program("x @ whole numbers", "product", {"x": X, "w": Input((1024, 512), np.int32, below=100)},
+            lambda x, w: x @ (w.float() * 0.01)),
+    Program("cosine matrix", "product", {"a": floats(512, 256)}, cosine_matrix),
+    Program("distances by a product", "product", {"a": floats(512, 128), "b": floats(512, 128)}, distances),
+    Program("kron", "einsum", {"a": floats(32, 32), "b": floats(32, 32)},
+            lambda a, b: te.Tensor.einsum("ij,kl->ikjl", a, b).reshape(1024, 1024), lambda a, b: torch.kron(a, b)),
+    Program("einsum bij,bj->bi", "einsum", {"x": floats(64, 128, 256), "w": floats(64, 256)},
+            lambda x, w: te.Tensor.einsum("bij,bj->bi", x, w), lambda x, w: torch.einsum("bij,bj->bi", x, w)),
+    Program("einsum bij->ji", "einsum", {"x": floats(16, 256, 256)},
+            lambda x: te.Tensor.einsum("bij->ji", x), lambda x: torch.einsum("bij->ji", x)),
+    _gradient("grad of prod of columns", "x", {"x": positive(1024, 1024)}, lambda x: x.prod(0).sum()),
+    _gradient("grad of prod of rows", "x", {"x": positive(1024, 1024)}, lambda x: x.prod(1).sum()),
+    _gradient("grad of prod of all", "x", {"x": Input((1 << 18,), scale=1e-4, shift=1.0)}, lambda x: x.prod()),
+    _gradient("grad of cumprod", "x", {"x": positive(256, 1024)}, lambda x: x.cumprod(1).sum()),
+    _gradient("grad of cumsum of columns", "x", {"x": X}, lambda x: x.cumsum(0).square().sum()),
+    _gradient("grad of sort", "x", {"x": Input((256, 1024), distinct=True)}, lambda x: (x.sort(1)[0] * x).sum()),
+    _gradient("grad of var of columns", "x", {"x": floats(2048, 512)}, lambda x: x.var(0).square().sum()),
+    _gradient("grad of max of columns", "x", {"x": Input((1024, 1024), distinct=True)}, lambda x: x.max(0).sum(),
+              lambda x: x.amax(0).sum()),
+    _gradient("grad of logsumexp of columns", "x", {"x": floats(1024, 1024)}, lambda x: x.logsumexp(0).sum()),
+    _gradient("grad of kl divergence", "x", {"x": floats(512, 1000), "y": floats(512, 1000)}, divergence),
+    _gradient("grad of triplet loss", "a", {name: floats(1024, 128) for name in "abc"}, triplet),
+    _gradient("grad of hinge loss", "w", {"x": X, "w": Input((1024,), scale=0.03), "y": floats(512)},
+              lambda x, w, y: (1 - (x @ w) * y).relu().mean()),
+    _gradient("grad of pairwise distances", "a b", {"a": floats(256, 64), "b": floats(256, 64)},
+              lambda a, b: (pairwise(a, b) + 1).sqrt().mean()),
+    _gradient("grad of cosine matrix", "a", {"a": floats(512, 256)}, lambda a: cosine_matrix(a).square().mean()),
+    _gradient("grad of an outer product", "a b", {"a": floats(1024), "b": floats(1024)},
+              lambda a, b: (a.reshape(-1, 1) * b).square().sum()),
+    _gradient("grad of covariance", "x", {"x": floats(2048, 256)}, lambda x: covariance(x).square().sum()),
+    _gradient("grad of expanded row @ w", "x w", {"x": floats(1, 1024), "w": W},
+              lambda x, w: (x.expand(512, 1024) @ w).square().sum()),
+    _gradient("grad of x[:, ::2] @ w", "x w", {"x": floats(512, 2048), "w": W},
+              lambda x, w: (x[:, ::2] @ w).square().mean()),
+    _gradient("grad of gathered rows @ w", "t w", {"t": TABLE, "i": places(10_000, 1024), "w": scaled(128, 256)},
+              lambda t, i, w: (t[i] @ w).square().mean()),
+    _gradient("grad of one-hot @ w", "w", {"i": places(1000, 4096), "w": floats(1000, 64)},
+              lambda i, w: (i.one_hot(1000).float() @ w).square().sum(),
+              lambda i, w: (F.one_hot(i, 1000).float() @ w).square().sum()),
+    _gradient("grad of swiglu", "w v", {**XW, "v": W}, lambda x, w, v: ((x @ w).silu() * (x @ v)).square().sum(),
+              lambda x, w, v: (F.silu(x @ w) * (x @ v)).square().sum()),
+    _gradient("grad of gru cell", "wx wh", GRU, lambda *x: gru(*x).square().sum()),
+    _gradient("grad of conv, stride 2", "x w", {"x": IMAGES, "w": FILTERS},
+              lambda x, w: x.conv2d(w, stride=2, padding=1).square().sum(),
+              lambda x, w: F.conv2d(x, w, stride=2, padding=1).square().sum()),
+    _gradient("grad of dilated conv", "x w", {"x": IMAGES, "w": FILTERS},
+              lambda x, w: x.conv2d(w, dilation=2, padding=2).square().sum(),
+              lambda x, w: F.conv2d(x, w, dilation=2, padding=2).square().sum()),
+    _gradient("grad of depthwise conv", "x w", {"x": IMAGES, "w": floats(32, 1, 3, 3)},
+              lambda x, w: x.conv2d(w, groups=32, padding=1).square().sum(),
+              lambda x, w: F.conv2d(x, w, groups=32, padding=1).square().sum()),
+    _gradient("grad of grouped conv", "x w", {"x": IMAGES, "w": Input((32, 8, 3, 3), scale=0.1)},
+              lambda x, w: x.conv2d(w, groups=4, padding=1).square().sum(),
+              lambda x, w: F.conv2d(x, w, groups=4, padding=1).square().sum()),
+    _gradient("grad of conv 1-d", "x w", {"x": floats(16, 32, 512), "w": Input((64, 32, 5), scale=0.1)},
+              lambda x, w: x.conv2d(w, padding=2).square().sum(), lambda x, w: F.conv1d(x, w, padding=2).square().sum()),
+    _gradient("grad of transposed conv", "x w", {"x": floats(8, 32, 16, 16), "w": FILTERS},
+              lambda x, w: x.conv_transpose2d(w, stride=2).square().sum(),
+              lambda x, w: F.conv_transpose2d(x, w, stride=2).square().sum()),
+    _gradient("grad of max pool 3×3, stride 2", "x", {"x": Input((16, 32, 32, 32), distinct=True)},
+              lambda x: x.max_pool2d((3, 3), stride=2, padding=1).square().sum(),
+              lambda x: F.max_pool2d(x, 3, stride=2, padding=1).square().sum()),
+    _gradient("grad of sums of windows", "x", {"x": floats(256, 1024)},
+              lambda x: x.unfold(1, 16, 1).sum(2).square().sum()),
+    _gradient("grad of bilinear upsampling", "x", {"x": floats(8, 16, 32, 32)},
+              lambda x: x.interpolate((64, 64), mode="linear").square().sum(),
+              lambda x: F.interpolate(x, (64, 64), mode="bilinear").square().sum()),
+    _gradient("grad of scaled batch norm", "x w b", {"x": IMAGES, "w": floats(32), "b": floats(32)},
+              lambda *x: (scaled_batch_norm(*x) ** 3).sum(),
+              lambda x, w, b: (F.batch_norm(x, None, None, w, b, training=True) ** 3).sum()),
+    _gradient("grad of group norm", "x", {"x": IMAGES}, lambda x: (our_group_norm(x) ** 3).sum(),
+              lambda x: (F.group_norm(x, 8) ** 3).sum()),
+    _gradient("grad of causal attention", "q k v", QKV,
+              lambda q, k, v: q.scaled_dot_product_attention(k, v, is_causal=True).square().sum(),
+              lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True).square().sum()),
+    _gradient("grad of masked attention", "q k v", {**QKV, "m": floats(256, 256)},
+              lambda q, k, v, m: q.scaled_dot_product_attention(k, v, attn_mask=m > -1).square().sum(),
+              lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m > -1).square().sum()),
+    Program("attention, heads share keys", "attention",
+            {"q": floats(2, 8, 256, 64), "k": floats(2, 2, 256, 64), "v": floats(2, 2, 256, 64)},
+            our_shared_heads, their_shared_heads),
+    Program("attention of one query", "attention",
+            {"q": floats(8, 8, 1, 64), "k": floats(8, 8, 512, 64), "v": floats(8, 8, 512, 64)},
+            our_attention, their_attention),
+    Program("attention, 1024 positions", "attention", {name: floats(1, 4, 1024, 64) for name in "qkv"},
+            our_attention, their_attention),
+    Program("rotary embedding", "attention",
+            {"x": floats(4, 8, 256, 64), "c": floats(256, 32), "s": floats(256, 32)}, rotated),
+    Program("softmax of masked rows", "norm", {"x": floats(1024, 1024)},
+            lambda x: (x > 0).where(x, -float("inf")).softmax(1),
+            lambda x: torch.where(x > 0, x, -float("inf")).softmax(1)),
+    Program("softmax, mask added", "norm", {"x": X, "m": X}, lambda x, m: (x + (m > 0).where(0.0, -1e9)).softmax(1),
+            lambda x, m: (x + torch.where(m > 0, 0.0, -1e9)).softmax(1)),
+    Program("sort of rows", "statistics", {"x": floats(256, 1024)}, lambda x: x.sort(1)[0]),
+    Program("argsort of rows", "statistics", {"x": Input((256, 1024), distinct=True)}, lambda x: x.argsort(1)),
+    Program("product of rows", "statistics", {"x": positive(1024, 1024)}, lambda x: x.prod(1)),
+    Program("sums by segment", "statistics", {"x": floats(4096, 128), "i": places(256, 4096)},
+            lambda x, i: te.Tensor.zeros(256, 128).scatter_reduce(0, i.reshape(-1, 1).expand(4096, 128), x, "sum"),
+            lambda x, i: torch.zeros(256, 128).index_add(0, i, x)),
+    Program("counts by scatter", "statistics", {"i": places(1000, 65_536)},
+            lambda i: te.Tensor.zeros(1000).scatter_reduce(0, i, te.Tensor.ones(65_536), "sum"),
+            lambda i: torch.zeros(1000).scatter_reduce(0, i, torch.ones(65_536), "sum")),
+    Program("gather along rows", "movement", {"x": floats(1024, 1024), "i": places(1024, 1024, 256)},
+            lambda x, i: x.gather(1, i)),
+    Program("grouped conv", "window", {"x": IMAGES, "w": Input((32, 8, 3, 3), scale=0.1)},
+            lambda x, w: x.conv2d(w, groups=4, padding=1), lambda x, w: F.conv2d(x, w, groups=4, padding=1)),
+    Program("conv 7×7, stride 2", "window", {"x": floats(8, 3, 64, 64), "w": Input((32, 3, 7, 7), scale=0.1)},
+            lambda x, w: x.conv2d(w, stride=2, padding=3), lambda x, w: F.conv2d(x, w, stride=2, padding=3)),
+    Program("conv 3-d", "window", {"x": floats(2, 16, 16, 16, 16), "w": Input((16, 16, 3, 3, 3), scale=0.1)},
+            lambda x, w: x.conv2d(w, padding=1), lambda x, w: F.conv3d(x, w, padding=1)),
+    Program("bilinear upsampling", "window", {"x": floats(8, 16, 32, 32)},
+            lambda x: x.interpolate((64, 64), mode="linear"), lambda x: F.interpolate(x, (64, 64), mode="bilinear")),
     # what a lazy call costs
     Program("lazy call: x + 1", "lazy call", {"x": floats(16)}, lambda x: x + 1, counts=False, replayed=False),
     Program("lazy call: gradient", "lazy call", {"x": floats(16, 16), "w": floats(16, 16)},
