@@ -18,6 +18,7 @@ from tinyexplore.codegen.rewrites.unroll import UNROLL_REDUCTIONS, UNROLL_TILES
 from tinyexplore.codegen.rewrites.vectorize import VECTORIZE_MEMORY, VECTORIZE_VALUES
 from tinyexplore.codegen.transforms.argmax import fuse_argmax
 from tinyexplore.codegen.transforms.branches import branch_where_rare
+from tinyexplore.codegen.transforms.chained_sums import chain_sums
 from tinyexplore.codegen.transforms.coalescing import coalesce_accesses
 from tinyexplore.codegen.transforms.double_buffers import load_next_block
 from tinyexplore.codegen.transforms.early_vectorization import vectorize_early
@@ -75,6 +76,7 @@ PASSES: tuple[Pass, ...] = (
     Transform("argmax", fuse_argmax, VECTORS_SPEC, FUSED_SPEC),
     Transform("horizontal reductions", join_horizontal_reductions, FUSED_SPEC, FUSED_SPEC),
     Rewrite("accumulators", ACCUMULATORS, FUSED_SPEC, REGISTERS_SPEC),
+    Transform("chained sums", chain_sums, REGISTERS_SPEC, REGISTERS_SPEC),
     Transform("branches", branch_where_rare, REGISTERS_SPEC, REGISTERS_SPEC),
     # the cheapest instructions, and their order
     Rewrite("dot products", DOT_PRODUCTS, REGISTERS_SPEC, REGISTERS_SPEC),

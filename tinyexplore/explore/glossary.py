@@ -461,6 +461,7 @@ TERMS: tuple[Term, ...] = (
     Term("pass", "argmax", "Finds a maximum or minimum and its index in one loop."),
     Term("pass", "horizontal reductions", "Combines several sums over lanes into one over several vectors."),
     Term("pass", "accumulators", "Turns reductions into loops over registers."),
+    Term("pass", "chained sums", "Of two sums that are added up, starts the second with the first."),
     Term("pass", "branches", "Moves rare, expensive code to a cold path that runs only if some lane needs it."),
     Term("pass", "dot products", "Uses the machine's dot instructions."),
     Term("pass", "divisions", "Replaces divisions by constants with multiplications and shifts."),

@@ -1,0 +1,60 @@
+"""Pass "chained sums": of two sums that are added up, the second goes on where the first one ends.
+
+    a = 0                               a = 0
+    for k in 0..64: a += f(k)           for k in 0..64: a += f(k)
+    b = 0                       →       b = a
+    for j in 0..64: b += g(j)           for j in 0..64: b += g(j)
+    out = a + b                         out = b
+
+A register tile then holds one sum for each of its results and not two (`x @ w + h @ v`), which the registers are laid
+out for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.uop import Ops, UOp
+
+WHY = "its sum goes on where another one ends"
+
+
+def chain_sums(sink: UOp, lowering: Lowering) -> UOp:
+    """`sink` with the registers of sums that are only added to another sum started with that one."""
+    order = sink.toposort()
+    sums = {node for node in order if node.op is Ops.RESULT and _is_sum(node)}
+    if len(sums) < 2:
+        return sink
+    users = Counter(src for node in order for src in set(node.src))
+    made: dict[UOp, UOp] = {}
+    for node in order:
+        if node.op is not Ops.ADD or any(users[src] > 1 or (src not in sums and src not in made) for src in node.src):
+            continue
+        first, second = (made.get(src, src) for src in node.src)
+        if node.src[1] in sums and first is not second and _may_follow(first, second):
+            register = second.src[0]
+            made[node] = second.substitute({register: register.replace(src=(first,))}, how=WHY)
+    return sink.substitute(made, how=WHY) if made else sink
+
+
+def _is_sum(result: UOp) -> bool:
+    """Whether a RESULT's register starts with 0, and its loops add to it."""
+    register, assigned, *loops = result.src
+    start, changed = register.src[0], assigned.src[1]
+    if not loops or len(assigned.src) != 2 or start.op is not Ops.CONST or start.arg != 0:
+        return False
+    if changed.op is Ops.MULACC:
+        return changed.src[2] is register
+    return changed.op is Ops.ADD and changed.src[0] is register
+
+
+def _may_follow(first: UOp, second: UOp) -> bool:
+    """Whether the loops of `second` can come after those of `first`: neither is inside the other, none is shared."""
+    mine, others = set(first.src[2:]), set(second.src[2:])
+    if mine & others or mine & second.ranges or others & first.ranges:
+        return False
+    return second not in first.toposort() and first not in second.toposort()
+
+
+__all__ = ["chain_sums"]
