@@ -11,7 +11,8 @@ import pytest
 from IPython.lib.pretty import pretty
 
 from tinyexplore import Tensor, Trace, explore
-from tinyexplore.compile import workers
+from tinyexplore.compile import lowering, workers
+from tinyexplore.compile.candidate import Workbench
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.traffic import touched_bytes
@@ -33,8 +34,10 @@ from tinyexplore.explore.whatif.commands import (
 from tinyexplore.explore.whatif.nest import cache_of
 from tinyexplore.kernel import Opt, OptOps, apply_opt, available_opts
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
+from tinyexplore.runtime.llvm import LLVMCompiler
 from tinyexplore.target import Target
 from tinyexplore.trace import Measured, Searched, active_recorder
+from tinyexplore.util import Context
 
 
 def product() -> Explorer:
@@ -340,6 +343,40 @@ def test_two_commands_at_once_are_carried_out_one_after_another():
     assert sorted(branch.kernels[0].opts for branch in made) == sorted((opt,) for opt in opts)
     assert [branch.id for branch in session.whatif.branches] == list(range(len(opts) + 1))
     assert all(branch.parent == root.id for branch in made)
+
+
+def test_each_opt_is_applied_once_and_a_kernel_is_lowered_and_compiled_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = {"opts": [], "lowered": [], "compiled": []}
+    requests = []
+    with Context(CACHELEVEL=1):
+        session = product()
+        session.kernels[0].set_opts()
+        session.kernels[0].apply("VECTOR(1, 4)")
+
+        def counting(name, key, function):
+            def counted(*arguments):
+                made[name].append(key(arguments))
+                return function(*arguments)
+
+            return counted
+
+        def answered(request, name, timeout_s):
+            requests.append(json.loads(request))
+            return workers.answer(request, name, timeout_s)
+
+        compiled = LLVMCompiler.object_code
+        applied = counting("opts", lambda arguments: str(arguments[1]), apply_opt)
+        monkeypatch.setattr("tinyexplore.explore.whatif.bench.apply_opt", applied)
+        monkeypatch.setattr("tinyexplore.explore.whatif.commands.apply_opt.apply_opt", applied)
+        monkeypatch.setattr(lowering, "lowered", counting("lowered", lambda arguments: arguments[1], lowering.lowered))
+        monkeypatch.setattr(LLVMCompiler, "object_code", counting("compiled", lambda arguments: arguments[1], compiled))
+        monkeypatch.setattr("tinyexplore.explore.whatif.measure.answer", answered)
+        branch = session.kernels[0].apply("UPCAST(0, 4)")
+        assert branch.status == "done" and made["opts"] == ["VECTOR(1, 4)", "UPCAST(0, 4)"]
+        assert len(made["lowered"]) == len(made["compiled"]) == 1
+        reply = Workbench().answer(requests[0])  # what the worker does, in this process
+        assert len(reply["seconds"]) >= 1 and made["compiled"].count(made["compiled"][0]) == 1
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])

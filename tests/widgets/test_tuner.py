@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.machine.roofs import with_ceilings
 from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.tracefile.model import Ceiling
+from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.search import neighbours
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
@@ -158,6 +160,42 @@ def test_a_search_fills_the_tree_and_can_be_cancelled(
         tab, f"() => document.querySelector('.tuner-row[aria-selected=\"true\"]')?.dataset.branch === '{light.id}'"
     )
     assert view.kernels[0].branch.kernels[0].listings
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_view_that_opens_later_shows_all_branches_and_both_take_what_follows(
+    live: Callable[..., Any], screenshots: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    go_on = Event()
+
+    def held_back(place: Any, *rest: Any) -> Any:
+        while not go_on.wait(0.01):
+            place.step("compiling")
+        return try_out(place, *rest)
+
+    view = product()
+    tab = live(view, scheme=scheme)
+    tab.click(".tuner-begin")
+    tab.wait_for_selector(".tuner-nest")
+    tab.click('.tuner-bar button:has-text("No opts")')
+    tab.click('[data-opt="UPCAST(0, 4)"]')
+    until(tab, lambda: "UPCAST(0, 4)" in at_hand(tab))
+    monkeypatch.setattr("tinyexplore.explore.whatif.commands.apply_opt.try_out", held_back)
+    tab.click('[data-opt="VECTOR(1, 4)"]')
+    until(tab, lambda: tab.locator(".tuner-status button").count() == 1)
+    tab.screenshot(path=screenshots / f"whatif_working_{scheme}.png")
+    count = len(view.whatif.branches)
+    tab.click(".tuner-status button")
+    until(tab, lambda: "cancelled: it made no branch" in tab.inner_text(".tuner-status"))
+    tab.screenshot(path=screenshots / f"whatif_cancelled_{scheme}.png")
+    assert len(view.whatif.branches) == count and "UPCAST(0, 4)" in at_hand(tab)
+    later = live(view, scheme=scheme)
+    rows = "[...document.querySelectorAll('.tuner-row')].map((one) => one.textContent)"
+    assert later.evaluate(rows) == tab.evaluate(rows) and at_hand(later) == at_hand(tab)
+    go_on.set()
+    later.click('[data-opt="VECTOR(1, 4)"]')
+    until(later, lambda: "VECTOR(1, 4)" in at_hand(later))
+    assert len(later.query_selector_all(".tuner-row")) == len(view.kernels[0].branches)
 
 
 def test_a_page_walks_what_was_recorded_and_says_that_it_can_do_no_more(browser: Any, tmp_path: Path) -> None:

@@ -72,9 +72,12 @@ class Sampled:
 # *** requests (`request_of` is called by who asks, the rest by who answers) ***
 
 
-def request_of(do: str, kernel: Kernel, device: str, *others: Kernel, **more: Any) -> str:
-    """A request as text: `do` is "compile", "time", "duel" or "sample"; the kernels' graphs, and the settings."""
-    settings = {**asdict(config()), "DEBUG": 0, "BEAM": 0, "PROFILE": 0, "CACHELEVEL": 0}  # few candidates come back
+def request_of(do: str, kernel: Kernel, device: str, *others: Kernel, cache_level: int = 0, **more: Any) -> str:
+    """A request as text: `do` is "compile", "time", "duel" or "sample"; the kernels' graphs, and the settings.
+
+    `cache_level`: CACHELEVEL of the worker; 0 for a search, because few of its candidates come back.
+    """
+    settings = {**asdict(config()), "DEBUG": 0, "BEAM": 0, "PROFILE": 0, "CACHELEVEL": cache_level}
     graphs = to_plain([kernel.original, kernel.ast, *(other.ast for other in others)])
     return json.dumps(
         {"do": do, "device": device, "machine": machine_of(device), "settings": settings, "graphs": graphs, **more}

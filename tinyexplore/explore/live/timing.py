@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinyexplore.compile.candidate import scratch_buffers
-from tinyexplore.compile.lowering import compile_optimised
+from tinyexplore.compile.lowering import compile_given, compile_optimised
 from tinyexplore.device import Buffer
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.live.interpreted import INTERPRETER
@@ -18,6 +18,7 @@ from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer.python import memory_format
 from tinyexplore.runtime.python import cast_view
+from tinyexplore.uop import UOp
 
 MOST_WORK = 1_500_000  # operations of one run, lane by lane: about a second in a browser, and a person is waiting
 SAMPLES = 5
@@ -25,10 +26,13 @@ ENOUGH_S = 0.2
 TOLERANCE = 1e-2  # sums in another order, and 16-bit floats
 
 
-def interpreted(device: str, kernel: Kernel, reference: Kernel, base: Kernel | None = None) -> Measured:
+def interpreted(
+    device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
+) -> Measured:
     """The interpreter's time for `kernel`, and for `base` in turns with it; the results are compared with those of
-    `reference`. It is the kernel's own only where that is PYTHON's; of another device it stays out of the times."""
-    runner = compile_optimised(device, kernel)
+    `reference`. It is the kernel's own only where that is PYTHON's; of another device it stays out of the times.
+    `program`: what `kernel` was lowered to."""
+    runner = compile_given(device, kernel, program)
     work = executed(runner.spec.uops, lanes=True)
     if not work:
         raise Untimed("not timed: its loops have sizes that only a run knows")

@@ -42,11 +42,23 @@ class Subject:
 
 
 @dataclass(frozen=True, eq=False)
+class Recorded:
+    """A kernel that was compiled, and how."""
+
+    trace: Trace
+    """Of this kernel alone."""
+    kernel: Kernel
+    runner: Runner
+    recorder: Recorder
+    """It holds the program's text and UOps, which a runner forgets: nothing is lowered again as long as it lives."""
+
+
+@dataclass(frozen=True, eq=False)
 class Bench:
     """subjects: the captured kernels by their numbers. settings: those in force in the capture. names: what the user
     calls the buffers of a kernel, by its number. kept: what the capture keeps of a kernel beside that.
     measure: what times a kernel beside the captured one, given another of the same results. try_text: what tries edits,
-    where no process can (`editing.asking.tried` does)."""
+    where no process can (`editing.asking.tried` does). references: kernels that others are compared with, once made."""
 
     subjects: Mapping[int, Subject]
     settings: Config
@@ -54,6 +66,7 @@ class Bench:
     kept: Mapping[int, Kept] = field(default_factory=dict)
     measure: Measure = measured
     try_text: Callable[[Text, Kept | None], Tried] | None = None
+    references: dict[tuple[int, str], Kernel] = field(default_factory=dict)
 
     def under_settings(self, work: Callable[[], R]) -> R:
         """`work()` under the settings of the capture, heard by whoever listens here."""
@@ -96,31 +109,46 @@ class Bench:
     # *** compiling and timing ***
 
     def recorded(
-        self, number: int, make: Callable[[], Kernel], passes: Sequence[Pass] = PASSES
-    ) -> tuple[Trace, Kernel, Runner]:
-        """What `make` chooses, lowered and compiled: as a Trace of one kernel, and itself."""
+        self,
+        number: int,
+        make: Callable[[], Kernel],
+        passes: Sequence[Pass] = PASSES,
+        accept: Callable[[Kernel], None] = lambda _: None,
+    ) -> Recorded:
+        """What `make` chooses, lowered and compiled. `accept` gets the kernel before; what it raises ends the rest."""
         subject = self.subjects[number]
         recorder = Recorder()
 
         def work() -> tuple[Kernel, Runner]:
             with stage("kernel", subject.original, 0, subject.original):
                 kernel = staged("optimise", subject.original, make)
+                accept(kernel)
                 return kernel, compile_optimised(subject.device, kernel, passes)
 
         with recording(recorder):
             kernel, runner = self.under_settings(work)
         trace = self.under_settings(lambda: build_trace(recorder, title=kernel.name, listings=further_listings))
-        return trace, kernel, runner
+        return Recorded(trace, kernel, runner, recorder)
 
-    def variant(self, number: int, make: Callable[[], Kernel]) -> tuple[KernelVariant, str, str]:
-        """What `make` chooses, compiled here and timed by a worker; why it has no times; why it is no good at all."""
-        trace, kernel, runner = self.recorded(number, make)
-        subject = self.subjects[number]
+    def _reference(self, number: int, name: str, make: Callable[[int], Kernel]) -> Kernel:
+        if (number, name) not in self.references:
+            self.references[number, name] = make(number)
+        return self.references[number, name]
+
+    def variant(
+        self, number: int, make: Callable[[], Kernel], accept: Callable[[Kernel], None], step: Callable[[str], None]
+    ) -> tuple[KernelVariant, str, str]:
+        """What `make` chooses, compiled here and timed by a worker; why it has no times; why it is no good at all.
+        accept: see `recorded`. `step` is called before it is timed; what it raises ends the rest."""
+        made = self.recorded(number, make, accept=accept)
+        kernel, subject = made.kernel, self.subjects[number]
+        step("timing")
 
         def ask() -> Measured:
-            captured = self.captured(number)
+            captured = self._reference(number, "captured", self.captured)
             base = None if kernel.ast is captured.ast else captured
-            return self.measure(subject.device, kernel, self.hand_coded(number), base)
+            reference = self._reference(number, "hand coded", self.hand_coded)
+            return self.measure(subject.device, kernel, reference, base, made.runner.spec.uops)
 
         found = Measured(())
         note = lost = ""
@@ -133,8 +161,10 @@ class Bench:
         except Lost as error:
             lost = str(error)
         names = self.names.get(number, ())
-        variant = self.under_settings(lambda: variant_of(number, subject.device, trace, kernel, runner, found, names))
+        variant = self.under_settings(
+            lambda: variant_of(number, subject.device, made.trace, kernel, made.runner, found, names)
+        )
         return variant, note, lost
 
 
-__all__ = ["Bench", "Subject"]
+__all__ = ["Bench", "Recorded", "Subject"]

@@ -355,7 +355,7 @@ class WhatIf(Readable):
         place = self._place(bench, found)
         before = None if found.parent is None else self._branch(found.parent)
         passes = passes_of(from_info(found.command), self._place(bench, before), number)
-        trace, _, _ = bench.recorded(number, lambda: place.kernel(number), passes)
+        trace = bench.recorded(number, lambda: place.kernel(number), passes).trace
         trace = with_checks(trace, [one for one in found.firings if one.kernel == number])
         if variant is None or variant.median_us is None or variant.low_us is None or variant.high_us is None:
             return trace

@@ -20,6 +20,7 @@ from tinyexplore.explore.tracefile.model import Run
 from tinyexplore.kernel import Kernel
 from tinyexplore.uop import UOp
 from tinyexplore.uop.plain import to_plain
+from tinyexplore.util import config
 
 LIMIT_S = 20.0  # for compiling and running both; a person is waiting
 SAMPLES = 20
@@ -70,22 +71,27 @@ def verdict_of(times_us: Sequence[float], base_times_us: Sequence[float]) -> Ver
     return compare_times(base, mine).verdict
 
 
-Measure = Callable[[str, Kernel, Kernel, Kernel | None], Measured]
+Measure = Callable[[str, Kernel, Kernel, Kernel | None, Sequence[UOp]], Measured]
 
 
-def measured(
-    device: str, kernel: Kernel, reference: Kernel, base: Kernel | None = None, program: Sequence[UOp] | None = None
-) -> Measured:
+def measured(device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]) -> Measured:
     """Microseconds of one run of `kernel`, and of `base` in turns with it, up to `SAMPLES` each, by a worker.
 
     `reference`: a kernel of the same results, made in another way. `base`: what it is compared with; None where it is
-    that itself. `program`: the linear program that `kernel` became, where other passes than the engine's made it; a
-    worker knows only those. Untimed, Lost.
+    that itself. `program`: the linear program that `kernel` became. The worker renders it and loads its machine code
+    from the disk cache, so that a kernel is lowered and compiled once. Untimed, Lost.
     """
     try:
-        more = {} if program is None else {"program": to_plain(program)}
         others = (reference,) if base is None else (reference, base)
-        request = request_of("sample", kernel, device, *others, samples=SAMPLES, **more)
+        request = request_of(
+            "sample",
+            kernel,
+            device,
+            *others,
+            cache_level=config().CACHELEVEL,
+            samples=SAMPLES,
+            program=to_plain(program),
+        )
     except TypeError as error:
         raise Untimed(f"not timed: {error}") from None
     reply = json.loads(answer(request, kernel.original.digest, LIMIT_S))

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 
 Point = tuple[float, float]
 Rows = list[list[int]]
-Pins = Sequence["float | None"]
 
 NODE_GAP = 22.0
 DUMMY_GAP = 12.0
-TIGHT_DUMMY_GAP = 5.0  # beside boxes that are to stay where they were
 LONGEST_ROUTED_SPAN = 12  # longer edges get no dummy nodes: they are drawn as faint curves
 
 
@@ -43,7 +41,6 @@ class Layers:
     spans: list[int]
     width: list[float]
     count: int
-    dummy_gap: float
 
     def is_long(self, edge: int) -> bool:
         return self.spans[edge] < 1 or self.spans[edge] > LONGEST_ROUTED_SPAN
@@ -96,7 +93,7 @@ def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
     return rank
 
 
-def layered(nodes: Sequence[Box], pairs: list[tuple[int, int]], dummy_gap: float) -> Layers:
+def layered(nodes: Sequence[Box], pairs: list[tuple[int, int]]) -> Layers:
     count = len(nodes)
     rank = _ranks(count, pairs)
     spans = [rank[b] - rank[a] for a, b in pairs]
@@ -124,7 +121,7 @@ def layered(nodes: Sequence[Box], pairs: list[tuple[int, int]], dummy_gap: float
             down[above].append(b)
             up[b].append(above)
     width = [float(box.width) for box in nodes] + [0.0] * (len(rank) - count)
-    return Layers(nodes, pairs, rank, up, down, chain, spans, width, count, dummy_gap)
+    return Layers(nodes, pairs, rank, up, down, chain, spans, width, count)
 
 
 def components(layers: Layers) -> list[list[int]]:

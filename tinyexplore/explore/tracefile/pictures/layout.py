@@ -1,19 +1,18 @@
 """Layered layout of directed acyclic graphs: sources above their users.
 
-The same algorithm, operation for operation, as widgets/src/layout.ts; both are checked on the vectors in
-tests/fixtures/layout. Ranks by longest path, one chain of dummies per source that all its long edges share
-(`layers`); sweeps and swaps against crossings (`ordering`); isotonic regression (`placing`).
+For static pictures. The same algorithm, operation for operation, as widgets/src/layout.ts, which can also keep boxes
+where they stood before; both are checked on the vectors in tests/fixtures/layout. Ranks by longest path, one chain of
+dummies per source that all its long edges share (`layers`); sweeps and swaps against crossings (`ordering`); isotonic
+regression (`placing`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyexplore.explore.tracefile.pictures.layers import (
-    DUMMY_GAP,
-    TIGHT_DUMMY_GAP,
     Box,
     Layers,
     Point,
@@ -23,7 +22,6 @@ from tinyexplore.explore.tracefile.pictures.layers import (
 )
 from tinyexplore.explore.tracefile.pictures.ordering import (
     initial_rows,
-    order_by_previous,
     reduce_crossings,
     swap_neighbours,
 )
@@ -54,35 +52,21 @@ class Layout:
     edges: tuple[RoutedEdge, ...]
 
 
-def layout(
-    nodes: Sequence[Box], edges: Sequence[tuple[int, int]], previous: Mapping[int, Point] | None = None
-) -> Layout:
+def layout(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
     """Places for `nodes`, routes for `edges` (src id, dst id); flow runs from top to bottom.
 
-    Boxes with a place in `previous` stay there where the graph allows. Repeated edges, loops and edges to boxes that
-    are not there are left out.
+    Repeated edges, loops and edges to boxes that are not there are left out.
     """
-    places = previous or {}
-    layers = layered(nodes, distinct_pairs(nodes, edges), TIGHT_DUMMY_GAP if places else DUMMY_GAP)
+    layers = layered(nodes, distinct_pairs(nodes, edges))
     total = len(layers.rank)
     plane = Plane([0.0] * total, [0.0] * total, [0.0] * total, [0.0] * total)
     frames = []
     for vertices in components(layers):
-        pinned: list[float | None] = [None] * total
-        pinned_count = 0
-        for v in vertices:
-            if v < layers.count and nodes[v].id in places:
-                pinned[v] = places[nodes[v].id][0]
-                pinned_count += 1
-        rows = initial_rows(layers, vertices)
-        if pinned_count > 0:
-            order_by_previous(layers, rows, pinned)
-        else:
-            rows = reduce_crossings(layers, rows)
-        swap_neighbours(layers, rows, pinned)
-        place_x(layers, rows, pinned, pinned_count > 0, plane.x)
+        rows = reduce_crossings(layers, initial_rows(layers, vertices))
+        swap_neighbours(layers, rows)
+        place_x(layers, rows, plane.x)
         place_y(layers, rows, plane)
-        frames.append(frame_of(layers, rows, plane, places))
+        frames.append(frame_of(layers, rows, plane))
     arrange(frames, plane)
     return _finish(layers, plane)
 

@@ -1,21 +1,17 @@
 """The order of the vertices in each rank: barycentre sweeps and swaps of neighbours against crossings.
 
-The same as widgets/src/ordering.ts.
+The same as widgets/src/ordering.ts, for boxes that are placed anew.
 """
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from tinyexplore.explore.tracefile.pictures.layers import NODE_GAP, Layers, Pins, Rows, total_of
+from tinyexplore.explore.tracefile.pictures.layers import Layers, Rows
 
 ORDER_SWEEPS = 8
 SWAP_PASSES = 4
-RELAX_ROUNDS = 4
-SLOT_REACH = 12
-PUSH_COST = 4.0
 
 
 def initial_rows(layers: Layers, vertices: Sequence[int]) -> Rows:
@@ -40,55 +36,6 @@ def initial_rows(layers: Layers, vertices: Sequence[int]) -> Rows:
 
 def _positions(rows: Rows) -> dict[int, int]:
     return {v: i for row in rows for i, v in enumerate(row)}
-
-
-def order_by_previous(layers: Layers, rows: Rows, pinned: Pins) -> None:
-    """Rows in the order of the previous positions; new vertices stand near their neighbours, where there is room."""
-    key = {v: place for row in rows for v in row if (place := pinned[v]) is not None}
-    middle = total_of(list(key.values())) / len(key)
-    for _ in range(RELAX_ROUNDS):
-        for row in [*rows, *reversed(rows)]:
-            for v in row:
-                if pinned[v] is not None:
-                    continue
-                found = [key[u] for u in (*layers.up[v], *layers.down[v]) if u in key]
-                if found:
-                    key[v] = total_of(found) / len(found)
-    for r, row in enumerate(rows):
-        rows[r] = _slotted(layers, row, pinned, key, middle)
-
-
-def _slotted(layers: Layers, row: list[int], pinned: Pins, key: Mapping[int, float], middle: float) -> list[int]:
-    """The pinned vertices of a row from left to right, the others in the gaps where they push them the least."""
-    order = sorted(row, key=lambda v: key.get(v, middle))
-    pins = [v for v in order if pinned[v] is not None]
-    places = [key[v] for v in pins]
-    gap = layers.dummy_gap
-    lows = [-math.inf] + [key[v] + layers.width[v] / 2 for v in pins]
-    highs = [key[v] - layers.width[v] / 2 for v in pins] + [math.inf]
-    room = [high - low - gap for low, high in zip(lows, highs, strict=True)]
-    slots: list[list[int]] = [[] for _ in lows]
-    for v in order:
-        if pinned[v] is not None:
-            continue
-        want = key.get(v, middle)
-        need = layers.width[v] + NODE_GAP + NODE_GAP - gap if v < layers.count else gap
-        nearest = bisect_right(places, want)
-        best = nearest
-        least = math.inf
-        for slot in range(max(0, nearest - SLOT_REACH), min(len(pins), nearest + SLOT_REACH) + 1):
-            away = max(lows[slot] + need / 2 - want, want - (highs[slot] - need / 2), 0.0)
-            cost = away + PUSH_COST * max(0.0, need - room[slot])
-            if cost < least:
-                least = cost
-                best = slot
-        slots[best].append(v)
-        room[best] -= need
-    result = slots[0]
-    for v, following in zip(pins, slots[1:], strict=True):
-        result.append(v)
-        result.extend(following)
-    return result
 
 
 def reduce_crossings(layers: Layers, rows: Rows) -> Rows:
@@ -165,8 +112,8 @@ def _pair_crossings(left: Sequence[int], right: Sequence[int]) -> int:
     return count
 
 
-def swap_neighbours(layers: Layers, rows: Rows, pinned: Pins) -> None:
-    """Neighbours in a row change places where that saves crossings; boxes that stood before never do."""
+def swap_neighbours(layers: Layers, rows: Rows) -> None:
+    """Neighbours in a row change places where that saves crossings."""
     position = _positions(rows)
     for _ in range(SWAP_PASSES):
         improved = False
@@ -177,8 +124,6 @@ def swap_neighbours(layers: Layers, rows: Rows, pinned: Pins) -> None:
             below = [sorted([position[u] for u in layers.down[v]]) for v in row]
             for i in range(len(row) - 1):
                 v, w = row[i], row[i + 1]
-                if pinned[v] is not None or pinned[w] is not None:
-                    continue
                 now = _pair_crossings(above[i], above[i + 1]) + _pair_crossings(below[i], below[i + 1])
                 if now == 0:
                     continue

@@ -6,15 +6,14 @@ The same as widgets/src/placing.ts.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tinyexplore.explore.tracefile.pictures.layers import NODE_GAP, Layers, Pins, Point, Rows, total_of
+from tinyexplore.explore.tracefile.pictures.layers import DUMMY_GAP, NODE_GAP, Layers, Rows, total_of
 
 RANK_GAP = 38.0
 COMPONENT_GAP = 44.0
 PLACE_SWEEPS = 8
-PINNED_WEIGHT = 1024.0
 FREE_WEIGHT = 0.01
 
 
@@ -30,25 +29,19 @@ class Plane:
 
 @dataclass(slots=True)
 class Frame:
-    """What one connected part covers, and how far its boxes have left their previous height (None: all new)."""
+    """What one connected part covers."""
 
     left: float
     right: float
     top: float
     bottom: float
-    shift: float | None
     vertices: list[int] = field(default_factory=list)
 
 
-def place_x(layers: Layers, rows: Rows, pinned: Pins, has_pinned: bool, x: list[float]) -> None:
+def place_x(layers: Layers, rows: Rows, x: list[float]) -> None:
     """x by sweeps of isotonic regression: every vertex wants to stand at the mean of its neighbours."""
     gaps = [_gaps(layers, row) for row in rows]
     _pack_rows(rows, gaps, x)
-    if has_pinned:
-        for row in rows:
-            for v in row:
-                place = pinned[v]
-                x[v] = x[v] if place is None else place
     nobody: list[list[int]] = [[]] * len(layers.rank)
     up_pull, down_pull = _pulls(layers, rows)
     for sweep in range(PLACE_SWEEPS + 2):
@@ -61,11 +54,6 @@ def place_x(layers: Layers, rows: Rows, pinned: Pins, has_pinned: bool, x: list[
             wanted: list[float] = []
             weights: list[float] = []
             for v in row:
-                place = pinned[v]
-                if place is not None:
-                    wanted.append(place)
-                    weights.append(PINNED_WEIGHT)
-                    continue
                 total = 0.0
                 weight = 0.0
                 for u, pull in zip(upper[v], upper_pull[v]):
@@ -106,7 +94,7 @@ def _gaps(layers: Layers, row: Sequence[int]) -> list[float]:
     count = layers.count
     for i in range(1, len(row)):
         a, b = row[i - 1], row[i]
-        gap = NODE_GAP if a < count and b < count else layers.dummy_gap
+        gap = NODE_GAP if a < count and b < count else DUMMY_GAP
         gaps.append((layers.width[a] + layers.width[b]) / 2 + gap)
     return gaps
 
@@ -163,19 +151,13 @@ def place_y(layers: Layers, rows: Rows, plane: Plane) -> None:
         start += tallest + RANK_GAP
 
 
-def frame_of(layers: Layers, rows: Rows, plane: Plane, places: Mapping[int, Point]) -> Frame:
+def frame_of(layers: Layers, rows: Rows, plane: Plane) -> Frame:
     vertices = [v for row in rows for v in row]
-    shifts = sorted(
-        places[layers.boxes[v].id][1] - plane.y[v]
-        for v in vertices
-        if v < layers.count and layers.boxes[v].id in places
-    )
     return Frame(
         left=min(plane.x[v] - layers.width[v] / 2 for v in vertices),
         right=max(plane.x[v] + layers.width[v] / 2 for v in vertices),
         top=0.0,
         bottom=max(plane.bottom[v] for v in vertices),
-        shift=shifts[len(shifts) // 2] if shifts else None,
         vertices=vertices,
     )
 
@@ -193,29 +175,16 @@ def _move(frame: Frame, plane: Plane, dx: float, dy: float) -> None:
 
 
 def arrange(frames: Sequence[Frame], plane: Plane) -> None:
-    """Parts that stood before stay, moved right only where they would overlap; new parts go on shelves below them."""
-    placed: list[Frame] = []
-    for frame in sorted((frame for frame in frames if frame.shift is not None), key=lambda frame: frame.left):
-        _move(frame, plane, 0.0, frame.shift or 0.0)
-        for other in placed:
-            if frame.top >= other.bottom or other.top >= frame.bottom or frame.left >= other.right:
-                continue
-            if other.left < frame.right:
-                _move(frame, plane, other.right + COMPONENT_GAP - frame.left, 0.0)
-        placed.append(frame)
-        placed.sort(key=lambda frame: frame.left)
-    shelf_left = min((frame.left for frame in placed), default=0.0)
-    shelf_top = max((frame.bottom + COMPONENT_GAP for frame in placed), default=0.0)
-    fresh = sorted((frame for frame in frames if frame.shift is None), key=lambda frame: -frame.bottom)
+    """Parts stand side by side on shelves, the highest first."""
+    fresh = sorted(frames, key=lambda frame: -frame.bottom)
     widest = max((frame.right - frame.left for frame in fresh), default=0.0)
     area = total_of([(frame.right - frame.left + COMPONENT_GAP) * (frame.bottom + COMPONENT_GAP) for frame in fresh])
     shelf_width = max(widest, 1.4 * math.sqrt(area))
-    place = shelf_left
-    shelf_height = 0.0
+    place = shelf_top = shelf_height = 0.0
     for frame in fresh:
         width = frame.right - frame.left
-        if place > shelf_left and place + width > shelf_left + shelf_width:
-            place = shelf_left
+        if place > 0.0 and place + width > shelf_width:
+            place = 0.0
             shelf_top += shelf_height + COMPONENT_GAP
             shelf_height = 0.0
         shelf_height = max(shelf_height, frame.bottom)

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.place import Outcome, Place, Refused
 from tinyexplore.kernel import Kernel, OptError
-from tinyexplore.trace import recording
+
+
+class _Known(Exception):
+    """A branch has the kernel already."""
+
+    def __init__(self, branch: Branch) -> None:
+        super().__init__()
+        self.branch = branch
 
 
 def try_out(place: Place, number: int, make: Callable[[], Kernel]) -> Outcome:
     """The kernel that `make` gives, compiled and timed; or the branch that has it already."""
+
+    def accept(kernel: Kernel) -> None:
+        same = place.known(number, tuple(map(str, kernel.applied)))
+        if same is not None and same.kernels[0].listings:
+            raise _Known(same)
+        place.step("compiling")
+
     try:
-        with recording(None):
-            kernel = place.bench.under_settings(make)
+        variant, note, lost = place.bench.variant(number, make, accept, place.step)
     except OptError as error:
         raise Refused(str(error)) from None
-    same = place.known(number, tuple(map(str, kernel.applied)))
-    if same is not None and same.kernels[0].listings:
-        return Outcome(same=same)
-    variant, note, lost = place.bench.variant(number, make)
+    except _Known as known:
+        return Outcome(same=known.branch)
     if lost:
         raise Refused(lost, (variant,))
     return Outcome((variant,), note=note)

@@ -168,8 +168,8 @@ def _variant(bench: Bench, number: int, passes: Sequence[Pass]) -> KernelVariant
         return bench.captured(number)
 
     device = bench.subjects[number].device
-    trace, kernel, runner = bench.recorded(number, captured, passes)
-    program = runner.spec.uops
+    made = bench.recorded(number, captured, passes)
+    kernel, program = made.kernel, made.runner.spec.uops
     times, note = Measured(()), ""
     with recording(None):
         try:
@@ -179,8 +179,8 @@ def _variant(bench: Bench, number: int, passes: Sequence[Pass]) -> KernelVariant
         except (Untimed, Lost) as error:
             note = str(error)
     names = bench.names.get(number, ())
-    made = bench.under_settings(lambda: variant_of(number, device, trace, kernel, runner, times, names))
-    return replace(made, offers=(), nest=(), note=note)
+    variant = bench.under_settings(lambda: variant_of(number, device, made.trace, kernel, made.runner, times, names))
+    return replace(variant, offers=(), nest=(), note=note)
 
 
 def first_line(error: Exception) -> str:
