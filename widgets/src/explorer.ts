@@ -390,7 +390,7 @@ function firstCursor(index: TraceIndex): Cursor {
   const hasTensors = trace.nodes.some((node) => node.kind === "lazybuffer");
   return {
     place: hasTensors ? "lazy" : "passes",
-    kernel: trace.kernels.length > 0 ? 0 : null,
+    kernel: trace.kernels.length > 0 ? (trace.kernels.find(({ id }) => !index.earlier.has(id))?.id ?? 0) : null,
     stage: first?.stage ?? null,
     step: first?.step ?? 0,
     graph: hasTensors ? "lazy" : "uops",
@@ -427,7 +427,7 @@ function header(
   ); // a narrow one scrolls
   return h(
     "header",
-    {},
+    { role: "group", "aria-label": "The capture" },
     back && button("← Back", "To the explorer that this was opened from", back),
     h("b", { class: "name" }, trace.title),
     options,
@@ -477,7 +477,7 @@ function footer(index: TraceIndex, size: number): HTMLElement {
   ];
   return h(
     "footer",
-    {},
+    { role: "group", "aria-label": "Keys and figures" },
     ...keys(),
     h("details", { class: "keys-menu" }, h("summary", {}, "keys"), h("div", {}, ...keys())), // where they have no room
     h("span", { class: "space" }),

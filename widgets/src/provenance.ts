@@ -9,6 +9,13 @@ export interface Firing {
   firing: Step;
 }
 
+/** The kernels none of whose nodes were asked for inside the capture. */
+function earlierKernels({ kernels, nodes }: Trace): Set<number> {
+  const isEarlier = (id: number): boolean => nodes[id].calls.length === 0;
+  const found = kernels.filter((kernel) => kernel.nodes.length > 0 && kernel.nodes.every(isEarlier));
+  return new Set(found.length < kernels.length ? found.map(({ id }) => id) : []);
+}
+
 export class TraceIndex {
   readonly trace: Trace;
   private readonly back: Link[][];
@@ -17,6 +24,8 @@ export class TraceIndex {
   readonly kernelOf: Map<number, number>;
   /** The kernel that computes a LazyBuffer first; one that several kernels compute is drawn with it. */
   readonly firstKernelOf: Map<number, number>;
+  /** Kernels that only compute what was asked for before the capture: lazy inputs. None where all do. */
+  readonly earlier: Set<number>;
   readonly decisionOf: Map<number, Decision>;
   private readonly nearest = new Map<string, Node | null>();
   private readonly members = new Map<number, Set<number>>();
@@ -38,6 +47,7 @@ export class TraceIndex {
     for (const kernel of trace.kernels) for (const node of kernel.nodes) this.kernelOf.set(node, kernel.id);
     for (const kernel of trace.kernels) for (const node of kernel.roots) this.kernelOf.set(node, kernel.id);
     this.firstKernelOf = new Map();
+    this.earlier = earlierKernels(trace);
     for (const kernel of trace.kernels) {
       for (const node of [...kernel.nodes, ...kernel.roots])
         if (!this.firstKernelOf.has(node)) this.firstKernelOf.set(node, kernel.id);

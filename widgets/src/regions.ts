@@ -21,12 +21,23 @@ export function contract(index: TraceIndex, graph: ShownGraph, open: Set<number>
   );
 }
 
+/** The LazyBuffer graph with one box for each kernel of lazy inputs, except those that hold a node of `open`. */
+export function contractEarlier(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
+  return contractKernels(index, graph, open, index.earlier);
+}
+
 /** The LazyBuffer graph with a box for each kernel, except those that hold a node of `open`. */
-export function contractKernels(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
+export function contractKernels(
+  index: TraceIndex,
+  graph: ShownGraph,
+  open: Set<number>,
+  only: ReadonlySet<number> | null = null,
+): Contracted {
   const groups = new Map<number, number[]>();
   for (const [id, { node }] of graph.nodes) {
     const kernel = index.firstKernelOf.get(node);
-    if (kernel !== undefined) groups.set(kernel, [...(groups.get(kernel) ?? []), id]);
+    if (kernel !== undefined && (only === null || only.has(kernel)))
+      groups.set(kernel, [...(groups.get(kernel) ?? []), id]);
   }
   return untangled(
     graph,

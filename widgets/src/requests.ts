@@ -45,10 +45,11 @@ export interface CachesRequest {
   after?: string[] | null;
 }
 
-/** The grid of a GPU's kernel, the accesses of a warp, and the occupancy. */
+/** The grid of a GPU's kernel, the accesses of a warp, and the occupancy. `target`: a GPU ("sm_80") for which the kernel is compiled first; by default it is the captured one. */
 export interface GPURequest {
   ask: "gpu";
   kernel?: number;
+  target?: string;
 }
 
 /** What bounds the busiest loop of a kernel, as captured or in a branch. */
@@ -582,7 +583,7 @@ export const DEFAULTS: { readonly [ask: string]: Readonly<Record<string, unknown
   "shape": {"moves": []},
   "debug": {"kernel": 0, "do": "look", "count": 1, "condition": ""},
   "caches": {"kernel": 0, "before": []},
-  "gpu": {"kernel": 0},
+  "gpu": {"kernel": 0, "target": ""},
   "throughput": {"kernel": 0},
   "rosetta": {"kernel": 0},
   "play": {"machine": ""},

@@ -52,12 +52,16 @@ function isAsked({ nodes }: Trace): (node: Node) => boolean {
 
 /** The kernel that the story follows: the slowest of those whose rewrites were recorded, else of all. */
 export function subject(index: TraceIndex): KernelInfo | null {
-  const recorded = index.trace.kernels.filter((kernel) => typicalFiring(index, kernel) !== null);
+  const own = index.trace.kernels.filter(({ id }) => !index.earlier.has(id));
+  const recorded = own.filter((kernel) => typicalFiring(index, kernel) !== null);
   return slowest(index, recorded) ?? slowest(index);
 }
 
 /** The kernel that took longest; of kernels that did not run, the first. */
-export function slowest(index: TraceIndex, kernels: readonly KernelInfo[] = index.trace.kernels): KernelInfo | null {
+export function slowest(
+  index: TraceIndex,
+  kernels: readonly KernelInfo[] = index.trace.kernels.filter(({ id }) => !index.earlier.has(id)),
+): KernelInfo | null {
   const us = ({ id }: KernelInfo): number => index.runOf(id)?.median_us ?? -1;
   return kernels.reduce<KernelInfo | null>((best, one) => (best === null || us(one) > us(best) ? one : best), null);
 }

@@ -44,6 +44,14 @@ export function verdictOn(found: VerdictList | null, kernel: number): VerdictRow
   return found?.rows.find((one) => one.kernel === kernel);
 }
 
+/** What the colours say, in words. */
+export const TONE_WORDS: Record<string, string> = {
+  fast: "fast: 65 % of its limit or more",
+  middle: "between",
+  slow: "slow: less than 30 %",
+  none: "too small to matter, or not known",
+};
+
 /** The kind as a coloured word; the sentence when one points at it. */
 export function kindTag(verdict: VerdictRow): HTMLElement {
   const level = verdict.level === "" ? "" : `${verdict.level} `;

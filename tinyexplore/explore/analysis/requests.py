@@ -333,12 +333,14 @@ class Caches(Request):
 @request("gpu", "tinyexplore.explore.analysis.byhand.gpu:GPUData")
 @dataclass(frozen=True)
 class GPU(Request):
-    """The grid of a GPU's kernel, the accesses of a warp, and the occupancy."""
+    """The grid of a GPU's kernel, the accesses of a warp, and the occupancy. `target`: a GPU ("sm_80") for which the
+    kernel is compiled first; by default it is the captured one."""
 
     kernel: int = 0
+    target: str = ""
 
     def respond(self, source: Source) -> Any:
-        return source.kernels().gpu(self.kernel)
+        return source.kernels().gpu(self.kernel, target=self.target)
 
 
 @request("throughput", "tinyexplore.explore.analysis.byhand.throughput:ThroughputData")

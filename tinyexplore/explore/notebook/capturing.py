@@ -151,8 +151,9 @@ class Capture(Readable):
             tb = self.error.__traceback__
             notes.append(("error", _error_text(self.error, tb), user_frame_of(tb)))
         if recorder.earlier:
-            text = "some of this was asked for before the capture began, and computed in it: its lines are those that "
-            text += "first used it; .realize() such tensors before, to leave them out"
+            count = count_text(recorder.lazy_inputs, "input")
+            text = f"{count} had no values yet when the capture began: {'it is' if recorder.lazy_inputs == 1 else 'they are'} "
+            text += "computed first, and folded in the graph. .realize() before the capture leaves that out."
             notes.append(("note", text, None))
         if recorder.left_out:
             first = f"the first {count_text(recorder.ran, 'kernel')}; {recorder.left_out:,} more ran that are not here"

@@ -35,6 +35,7 @@ class CaptureRecorder(Recorder):
         self.outer = outer
         self.known: set[LazyBuffer] = set()
         self.earlier = 0
+        self.lazy_inputs = 0
         self.scopes = Scopes()
         self.schedules: list[Scheduled] = []
         self._lock = RLock()  # threads that compile tell of it
@@ -83,13 +84,16 @@ class CaptureRecorder(Recorder):
         if not fresh:
             return
         frame = frame or user_frame_here()
-        for node in toposort(fresh, lambda node: () if node in self.known else node.src):
-            if node in self.known:
-                continue
-            self.known.add(node)
-            if node.buffer is None:
-                self.earlier += not node.base.is_realized  # a view of memory computes nothing
-                self.record(Recorded(node, node.src, frame, getattr(node, "calls", ())))
+        for root in fresh:
+            before = self.earlier
+            for node in toposort([root], lambda node: () if node in self.known else node.src):
+                if node in self.known:
+                    continue
+                self.known.add(node)
+                if node.buffer is None:
+                    self.earlier += not node.base.is_realized  # a view of memory computes nothing
+                    self.record(Recorded(node, node.src, frame, getattr(node, "calls", ())))
+            self.lazy_inputs += self.earlier > before
 
     def storage(self) -> dict[LazyBuffer, Held | None]:
         """Where the values of what was seen lie now."""

@@ -1,5 +1,6 @@
 // What one can go to by name: panels, actions, chapters, kernels, passes, rules, listings, operations, opcodes and tensors.
 
+import { canShow } from "../available";
 import { chooseKernel } from "../choosing";
 import { meaning } from "../explaining";
 import { count, duration, languageName } from "../format";
@@ -104,7 +105,7 @@ function questions({ store }: Reach): Entry[] {
 }
 
 function panels({ store }: Reach): Entry[] {
-  return PANELS.map((panel) => ({
+  return PANELS.filter((panel) => canShow(store, panel)).map((panel) => ({
     kind: "panel",
     name: PANEL_ROWS[panel].title,
     says: PANEL_SAYS[panel],

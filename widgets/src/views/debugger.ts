@@ -20,6 +20,7 @@ export class DebuggerView implements View {
   private lane: number | null = null;
   private run: Step | null = null;
   private busy = false;
+  private isMadeUp = false; // whether numbers were tried in the place of inputs that were not kept
   private leavesField = false;
 
   constructor(private readonly store: Store) {
@@ -42,6 +43,7 @@ export class DebuggerView implements View {
     }
     this.kernel = kernel;
     this.lane = null;
+    this.isMadeUp = false;
     void this.request(this.run, { do: "look" });
   }
 
@@ -97,12 +99,12 @@ export class DebuggerView implements View {
       this.element.querySelector(".steps")!.after(alert);
       return;
     }
-    const made = button(
-      "Step it on made-up numbers",
-      "0, 1, 2 … in every buffer: they show which element goes where",
-      () => this.act({ do: "made up" }),
-    );
-    replaceChildren(this.element, alert, h("p", { class: "note" }, made));
+    if (this.isMadeUp || this.run === null) {
+      replaceChildren(this.element, alert);
+      return;
+    }
+    this.isMadeUp = true; // 0, 1, 2 … in every buffer: they show which element goes where, and the answer says so
+    void this.request(this.run, { do: "made up" });
   }
 
   private onKey(event: KeyboardEvent): void {

@@ -1,12 +1,13 @@
 // Which nodes are drawn as one box: of LazyBuffers those of a kernel or of a line, of UOps the copies that unrolling
 // made; the reader chooses how much, and opens and closes single ones.
 
-import { h } from "../dom";
-import { callName } from "../format";
+import { button, h } from "../dom";
+import { callName, count } from "../format";
 import type { TraceIndex } from "../provenance";
-import { type Contracted, contract, contractKernels, contractTwins } from "../regions";
+import { type Contracted, contract, contractEarlier, contractKernels, contractTwins } from "../regions";
 import type { ShownGraph } from "../replay";
 import type { DrawnBox, Region } from "../shown";
+import { nodeText } from "../tree";
 import { frameTitle } from "./graphwords";
 
 /** How much of the LazyBuffer graph is drawn as boxes of their own, from the least to all. */
@@ -27,6 +28,7 @@ export class Regions {
   private drawn: Detail = "operations";
   private twins: boolean | null = null; // as the reader chose
   private drawnTwins = false;
+  private earlierShown = false;
   private readonly opened = new Map<number, number[]>(); // nodes whose region is drawn one by one, with all of it
 
   constructor(private readonly index: TraceIndex) {}
@@ -49,7 +51,7 @@ export class Regions {
 
   /** What was chosen, to see whether it changed. */
   get key(): unknown {
-    return [this.chosen, this.twins, this.opened.size];
+    return [this.chosen, this.twins, this.opened.size, this.earlierShown];
   }
 
   isOpened(node: number): boolean {
@@ -60,11 +62,22 @@ export class Regions {
   contracted(whole: ShownGraph, isLazy: boolean, isSamePass: boolean): Contracted {
     const { index } = this;
     const open = new Set(this.opened.keys());
+    if (isLazy && !this.earlierShown && index.earlier.size > 0) {
+      const first = contractEarlier(index, whole, open);
+      const rest = this.parts(first.graph, open);
+      return { graph: rest.graph, members: new Map([...first.members, ...rest.members]) };
+    }
     if (!isLazy) {
       // once in a pass, so that boxes do not come and go with a node more or less
       this.drawnTwins = this.twins ?? (whole.nodes.size > CROWDED_UOPS || (isSamePass && this.drawnTwins));
       return this.drawnTwins ? contractTwins(index, whole, open) : { graph: whole, members: new Map() };
     }
+    return this.parts(whole, open);
+  }
+
+  /** A graph of LazyBuffers with boxes for lines, or for kernels, as the reader chose. */
+  private parts(whole: ShownGraph, open: Set<number>): Contracted {
+    const { index } = this;
     const plain = (node: number): boolean => !["movement", "const"].includes(index.node(node).group);
     const operations = [...whole.nodes.values()].filter(({ node }) => plain(node)).length;
     const lines =
@@ -90,6 +103,10 @@ export class Regions {
     const { trace, firstKernelOf } = this.index;
     const last = trace.nodes[members[members.length - 1]];
     if (last.kind === "uop") return { members, label: `${members.length} × ${last.label}`, detail: last.detail };
+    if (this.isEarlier(last.id)) {
+      const label = last.name === "" ? nodeText(last) : last.name;
+      return { members, label, detail: `computed first · ${count(members.length, "node")}` };
+    }
     if (this.areKernels) {
       const [label, detail] = frameTitle(this.index, firstKernelOf.get(last.id)!);
       return { members, label, detail };
@@ -105,7 +122,26 @@ export class Regions {
     return { members, label: `${call}${members.length} nodes${when}`, detail };
   }
 
+  /** Whether a node is drawn as part of a lazy input, which is one box. */
+  isEarlier(node: number): boolean {
+    const kernel = this.index.firstKernelOf.get(node);
+    return !this.earlierShown && kernel !== undefined && this.index.earlier.has(kernel) && !this.opened.has(node);
+  }
+
   // *** the reader's choice ***
+
+  /** The button for inputs that were lazy: draws how they were computed, or each as one box. */
+  earlierChoice(changed: () => void): HTMLElement | null {
+    const { trace, earlier } = this.index;
+    const inputs = trace.kernels.filter(({ id }) => earlier.has(id)).flatMap(({ roots }) => roots).length;
+    if (inputs === 0) return null;
+    const says = `${count(inputs, "input")} computed first (${count(earlier.size, "kernel")})`;
+    const title = "Tensors that were asked for before the capture and had no values yet";
+    return button(`${says} – ${this.earlierShown ? "fold" : "show"}`, title, () => {
+      this.earlierShown = !this.earlierShown;
+      changed();
+    });
+  }
 
   /** Draws a box's region one by one, or, of a box of an opened region, that region as one again; whether it did. */
   toggle(box: DrawnBox): boolean {

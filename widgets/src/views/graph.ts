@@ -10,15 +10,27 @@ import { Layouter } from "../layouter";
 import { type DrawnBox, type DrawnGraph, Graphs, fold, wordsOf } from "../shown";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
+import { knownVerdicts, verdictOn, verdictsOf } from "../verdicts";
 import { Camera, type Rectangle } from "./camera";
 import { Drawing, NOTHING, holds } from "./drawing";
 import { Finder } from "./finder";
 import { Regions } from "./folding";
-import { boxClass, countedText, drawFrame, frameTitle, hopChoice, kernelKeys, ownersOf, tooltip } from "./graphwords";
+import {
+  boxClass,
+  countedText,
+  drawFrame,
+  headingLength,
+  hopChoice,
+  kernelKeys,
+  ownersOf,
+  toneKeys,
+  tooltip,
+} from "./graphwords";
 import { type Direction, neighbourOf } from "./neighbours";
 import { NodeCard } from "./nodecard";
 
 const BUDGET = 400;
+const AFTER_MS = 600; // after the first picture verdicts are requested
 const TITLE_CHARACTER = 7.4; // pixels, of a frame's heading
 
 export class GraphView implements View {
@@ -27,7 +39,7 @@ export class GraphView implements View {
   private readonly title = h("span", { class: "title" });
   private readonly tools = h("span", { class: "tools" });
   private readonly canvas = h("div", { class: "canvas" });
-  private readonly legend = h("div", { class: "legend", role: "group", "aria-label": "Colours of kernels" });
+  private readonly legend = h("div", { class: "legend", role: "group", "aria-label": "What the colours mean" });
   private readonly status = h("div", { class: "status", role: "status" });
   private readonly drawing: Drawing;
   private readonly camera: Camera;
@@ -51,6 +63,7 @@ export class GraphView implements View {
   private budget = BUDGET;
   private cone: Set<number> | null = null;
   private hops: number | null = null;
+  private asked = false; // for verdicts
 
   constructor(
     private readonly store: Store,
@@ -63,7 +76,7 @@ export class GraphView implements View {
       tooltip: (box) => tooltip(store.index, box, this.regions.isOpened(box.node)),
       badge: (box) => this.badge(box),
       through: (nodes) => `through ${nodes.map((node) => nodeText(store.index.node(node))).join(" → ")}`,
-      frame: (frame) => drawFrame(store, frame),
+      frame: (frame) => drawFrame(store, frame, verdictOn(knownVerdicts(store), frame.kernel)),
       markEdge: (edge, points) => {
         if (!this.isLazy || this.regions.areKernels) return null; // there every edge is cut
         const [src, dst] = [edge.src, edge.dst].map((id) => this.byId.get(id)!.members);
@@ -219,13 +232,13 @@ export class GraphView implements View {
   private place(next: DrawnGraph, isNew: boolean, done: (placed: Layout, frames: Frame[]) => void): void {
     const { boxes, edges } = next;
     if (this.isLazy && this.colour === "kernel" && boxes.length <= BUDGET) {
-      const owners = ownersOf(this.store.index, next, this.regions.areKernels);
+      const owners = ownersOf(this.store.index, next, this.regions.areKernels, (node) => this.regions.isEarlier(node));
       const kernelOf = (id: number): number | null => owners.get(id) ?? null;
       const made = framedLayout(
         boxes,
         edges,
         kernelOf,
-        (kernel) => Math.max(...frameTitle(this.store.index, kernel).map((text) => text.length)) * TITLE_CHARACTER,
+        (kernel) => headingLength(this.store.index, kernel) * TITLE_CHARACTER,
       );
       if (made !== null) {
         this.layouter.cancel();
@@ -283,6 +296,7 @@ export class GraphView implements View {
     replaceChildren(
       this.status,
       h("span", {}, countedText(this.drawn, this.cone !== null)),
+      this.isLazy ? this.regions.earlierChoice(() => this.draw("open")) : null,
       openRegions > 0
         ? button(`close ${count(openRegions, "region")}`, "Draw what was opened as one box again", close)
         : null,
@@ -352,8 +366,25 @@ export class GraphView implements View {
   private writeLegend(frames: readonly Frame[]): void {
     const isNeeded = this.isLazy && this.colour === "kernel" && frames.length === 0 && !this.regions.areKernels;
     const keys = isNeeded ? kernelKeys(this.store, this.drawn) : [];
+    if (frames.length > 0) {
+      const shown = new Set(frames.map(({ kernel }) => kernel));
+      keys.push(...toneKeys((knownVerdicts(this.store)?.rows ?? []).filter(({ kernel }) => shown.has(kernel ?? -1))));
+      this.wantVerdicts();
+    }
     this.legend.hidden = keys.length === 0;
     replaceChildren(this.legend, ...keys);
+  }
+
+  /** Requests the verdicts for the headings of kernels, once the first picture is there. */
+  private wantVerdicts(): void {
+    const { store } = this;
+    if (this.asked || knownVerdicts(store) !== null || store.index.trace.ceilings.length === 0) return;
+    this.asked = true;
+    const redraw = (): void => {
+      this.drawnKey = "";
+      this.draw();
+    };
+    setTimeout(() => verdictsOf(store, redraw), AFTER_MS);
   }
 
   /** The number of a box's kernel, where colours are kernels and no frame says which. */
@@ -468,7 +499,9 @@ export class GraphView implements View {
   private choose(event: MouseEvent): void {
     const id = this.boxAt(event);
     const frame = (event.target as Element).closest?.<SVGGElement>("g.frame[data-kernel]");
-    if (id === null && frame) this.store.go({ kernel: Number(frame.dataset.kernel) });
+    const word = (event.target as Element).closest?.<SVGTextElement>("text[data-verdict]");
+    if (word) this.store.go({ kernel: Number(word.dataset.verdict), panel: "timing" });
+    else if (id === null && frame) this.store.go({ kernel: Number(frame.dataset.kernel) });
     const fate = (event.target as Element).closest?.<SVGGElement>("g.fate");
     const members = fate
       ? [Number(fate.dataset.src), Number(fate.dataset.dst)]

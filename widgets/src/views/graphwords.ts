@@ -9,9 +9,11 @@ import type { TraceIndex } from "../provenance";
 import { type DrawnBox, type DrawnGraph, countsOf } from "../shown";
 import type { Store } from "../store";
 import { nodeText } from "../tree";
+import { TONE_WORDS, type VerdictRow } from "../verdicts";
 
 const MAX_KEYS = 12;
 const MAX_FACTS = 36; // characters of what a kernel's box says under its name
+const WORD = 18; // characters that a frame's heading leaves for the word of its verdict
 const HOPS = [1, 2, 3, null]; // null: all
 
 /** A kernel's heading: its number and name; what it computes, of how many nodes, in what time. */
@@ -23,10 +25,17 @@ export function frameTitle(index: TraceIndex, id: number): [string, string] {
   return [`kernel ${id} · ${truncate(kernel.name, 28)}`, calls === "" ? facts : `${calls} · ${facts}`];
 }
 
-/** A kernel's frame, and its heading, which is drawn over the edges. */
+/** Characters of a kernel's heading, with room for the word of its verdict where it has a time. */
+export function headingLength(index: TraceIndex, id: number): number {
+  const [title, facts] = frameTitle(index, id);
+  return Math.max(title.length + (index.runOf(id)?.warm ? WORD : 0), facts.length);
+}
+
+/** A kernel's frame, and its heading, which is drawn over the edges: its verdict is a word at the right. */
 export function drawFrame(
   { index, cursor }: Store,
   { kernel, left, top, width, height }: Frame,
+  verdict: VerdictRow | undefined,
 ): [SVGElement, SVGElement] {
   const [title, facts] = frameTitle(index, kernel);
   const on = kernel === cursor.kernel ? " on" : "";
@@ -39,8 +48,31 @@ export function drawFrame(
   ];
   return [
     s("g", attributes, says(), s("rect", { x: left, y: top, width, height, rx: 9 })),
-    s("g", attributes, says(), s("text", name, title), s("text", what, facts)),
+    s(
+      "g",
+      attributes,
+      says(),
+      s("text", name, title),
+      s("text", what, facts),
+      ...word(verdict, left + width - 12, top),
+    ),
   ];
+}
+
+/** The verdict in one word, coloured; a click on it leads to the numbers behind it. */
+function word(verdict: VerdictRow | undefined, right: number, top: number): SVGElement[] {
+  if (verdict === undefined) return [];
+  const { kind, tone, text, kernel } = verdict;
+  const says = s("title", {}, `${text}\nA click shows the numbers behind it.`);
+  const place = { class: `verdict-word tone-${tone}`, x: right, y: top + 18, "data-verdict": kernel ?? 0 };
+  return [s("text", place, says, kind)];
+}
+
+/** What the colours of verdicts mean: a key for each that is there. */
+export function toneKeys(verdicts: readonly VerdictRow[]): HTMLElement[] {
+  const tones = new Set(verdicts.map(({ tone }) => tone));
+  const keys = Object.entries(TONE_WORDS).filter(([tone]) => tones.has(tone));
+  return keys.map(([tone, says]) => h("span", { class: `tone-key tone-${tone}` }, says));
 }
 
 /** A box's classes; of a LazyBuffer its decision and, where colours are kernels, its kernel. */
@@ -77,11 +109,16 @@ export function tooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean): st
 }
 
 /** The kernel in whose frame a box belongs: its own, or, of one that no kernel claims, the one that alone reads it. */
-export function ownersOf(index: TraceIndex, { boxes, edges }: DrawnGraph, areKernels: boolean): Map<number, number> {
+export function ownersOf(
+  index: TraceIndex,
+  { boxes, edges }: DrawnGraph,
+  areKernels: boolean,
+  isEarlier: (node: number) => boolean,
+): Map<number, number> {
   const owners = new Map<number, number>();
   const users = new Map<number, Set<number | undefined>>();
   for (const box of [...boxes].reverse()) {
-    const isKernel = areKernels && box.members.length > 1;
+    const isKernel = (areKernels && box.members.length > 1) || isEarlier(box.node);
     const readers = [...(users.get(box.id) ?? [])];
     const adopts = index.node(box.node).group !== "buffer" && readers.length === 1 ? readers[0] : undefined;
     const kernel = isKernel ? undefined : (index.firstKernelOf.get(box.node) ?? adopts);

@@ -117,7 +117,6 @@ export class ModulesView implements View {
         tabindex: key === this.focused ? 0 : -1,
         "aria-level": depth + 1,
         "aria-expanded": isOpen === null ? null : String(isOpen),
-        "aria-label": says,
         "data-module": key,
         onclick: () => this.choose(module, key),
         ondblclick: () => this.store.isolate(module.nodes),

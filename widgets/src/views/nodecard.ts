@@ -8,6 +8,7 @@ import { type Fate, comparisons, edgeBetween, fateText } from "../fusions";
 import type { ShownGraph } from "../replay";
 import type { Store } from "../store";
 import { nodeText } from "../tree";
+import { kindTag, knownVerdicts, verdictOn } from "../verdicts";
 
 interface CardActions {
   graph: () => ShownGraph;
@@ -110,7 +111,7 @@ export class NodeCard {
       decision
         ? row(decision.decision, decision.reason, ...(decision.compared.length > 0 ? [comparisons(decision)] : []))
         : null,
-      kernel !== undefined ? row("kernel", kernelTitle(index.trace, kernel)) : null,
+      kernel !== undefined ? row("kernel", kernelTitle(index.trace, kernel), ...verdictWord(this.store, kernel)) : null,
       frame && source
         ? row("from", h("code", {}, `${source.name}:${frame.line}`), " ", h("code", {}, truncate(line, 60)))
         : null,
@@ -125,6 +126,12 @@ export class NodeCard {
       actions,
     );
   }
+}
+
+/** The verdict on a kernel as a coloured word, where it is known. */
+function verdictWord(store: Store, kernel: number): (string | Element)[] {
+  const found = verdictOn(knownVerdicts(store), kernel);
+  return found === undefined ? [] : [" ", kindTag(found)];
 }
 
 /** Whether a node shows memory, or reads it. */

@@ -1,14 +1,18 @@
 // The tabs of the panels: a row of groups, and beside it the panels of the group that is open.
 
+import { canShow } from "../available";
 import { button, h, tab, tabList } from "../dom";
 import { PANEL_ROWS } from "../panel_rows";
 import { type Change, GROUPS, type Panel, type Store, type View } from "../store";
 
 const KEPT = "tinyexplore.panels"; // in the browser: which panel of each group was looked at last
-const NAMES = Object.keys(GROUPS) as (keyof typeof GROUPS)[];
+const NAMES = Object.keys(GROUPS) as Name[];
+
+type Name = keyof typeof GROUPS;
 
 export class PanelTabs implements View {
   readonly element: HTMLElement;
+  private readonly names: Name[];
   private readonly groups: HTMLElement[];
   private readonly panels = new Map<string, HTMLElement>();
   private readonly lists: HTMLElement[];
@@ -19,9 +23,12 @@ export class PanelTabs implements View {
     private readonly store: Store,
     private readonly root: HTMLElement,
   ) {
-    this.groups = NAMES.map((name) => tab(name, GROUPS[name].title, false, () => this.open(name), GROUPS[name].says));
-    this.lists = NAMES.map((name) => {
-      const tabs = GROUPS[name].panels.map((panel) =>
+    this.names = NAMES.filter((name) => this.panelsOf(name).length > 0);
+    this.groups = this.names.map((name) =>
+      tab(name, GROUPS[name].title, false, () => this.open(name), GROUPS[name].says),
+    );
+    this.lists = this.names.map((name) => {
+      const tabs = this.panelsOf(name).map((panel) =>
         tab(panel, PANEL_ROWS[panel].title, false, () => store.go({ panel })),
       );
       for (const one of tabs) this.panels.set(one.dataset.key!, one);
@@ -52,9 +59,15 @@ export class PanelTabs implements View {
     this.filler.setAttribute("aria-pressed", String(filled));
   }
 
-  /** The panel of a group that was looked at last, else its first. */
-  private open(name: keyof typeof GROUPS): void {
+  /** The panels of a group that can show something. */
+  private panelsOf(name: Name): Panel[] {
     const panels: readonly Panel[] = GROUPS[name].panels;
+    return panels.filter((panel) => canShow(this.store, panel));
+  }
+
+  /** The panel of a group that was looked at last, else its first. */
+  private open(name: Name): void {
+    const panels = this.panelsOf(name);
     const last = this.last[name] as Panel | undefined;
     this.store.go({ panel: last !== undefined && panels.includes(last) ? last : panels[0] });
   }
@@ -62,15 +75,21 @@ export class PanelTabs implements View {
   private mark(): void {
     const { panel } = this.store.cursor;
     const open = NAMES.find((name) => (GROUPS[name].panels as readonly Panel[]).includes(panel))!;
-    NAMES.forEach((name, i) => {
-      choose(this.groups[i], name === open);
-      this.lists[i].hidden = name !== open || PANEL_ROWS[GROUPS[name].panels[0]].title === GROUPS[name].title; // no second tab of one name
+    const current = this.names.includes(open) ? open : this.names[0]; // a link may lead to a panel without a tab
+    this.names.forEach((name, i) => {
+      choose(this.groups[i], name === current);
+      const [first, ...more] = this.panelsOf(name);
+      this.lists[i].hidden = name !== current || (more.length === 0 && PANEL_ROWS[first].title === GROUPS[name].title); // no second tab of one name
     });
     this.element.classList.toggle(
       "is-single",
       this.lists.every(({ hidden }) => hidden),
     ); // then nothing stands beside the groups
     for (const [name, one] of this.panels) choose(one, name === panel);
+    for (const list of this.lists) {
+      const tabs = [...list.querySelectorAll<HTMLElement>("[role=tab]")];
+      if (!tabs.some(({ tabIndex }) => tabIndex === 0)) tabs[0].tabIndex = 0;
+    }
     if (this.last[open] === panel) return;
     this.last[open] = panel;
     keepPanels(this.last);

@@ -2,11 +2,12 @@
 // a multiprocessor holds. Asked of Python; a page shows what it keeps.
 
 import { Answering, note, programKernel } from "../answering";
-import { h, replaceChildren, s } from "../dom";
+import { button, h, replaceChildren, s } from "../dom";
 import { count, grouped } from "../format";
 import type { Change, Store, View } from "../store";
 import type { GPUData, WarpAccessData } from "../requests";
 
+const EXAMPLE = { target: "sm_80", words: "an A100" };
 const SIDE = 16; // groups, and work-items, that are drawn along each dimension
 const CELL = 7;
 const SEGMENT = 32;
@@ -20,6 +21,7 @@ export class WarpsView implements View {
   private kernel: number | null = null;
   private found: GPUData | null = null;
   private chosen = 0;
+  private target = ""; // the GPU that a CPU's kernel is shown for
   /** Accesses that do the same, as an unrolled loop has many, are one row. */
   private groups: WarpAccessData[][] = [];
   private rows: HTMLElement[] = [];
@@ -42,7 +44,7 @@ export class WarpsView implements View {
     if (this.store.cursor.panel !== "warps" || kernel === this.kernel) return;
     this.kernel = kernel;
     void this.answering.request({
-      question: { ask: "gpu", kernel },
+      question: { ask: "gpu", kernel, target: this.target },
       meanwhile: "following every lane …",
       nobody: [`Kernel ${kernel} is no GPU's: it has no work-groups. For one that has: `, 'explore(f, target="sm_80")'],
       show: (found) => this.show(found),
@@ -54,7 +56,12 @@ export class WarpsView implements View {
   private say(text: string, code = ""): void {
     this.found = null;
     this.rows = [];
-    replaceChildren(this.element, note(text, code));
+    const elsewhere = button(`Show it on ${EXAMPLE.words}`, "Compiles this kernel for that GPU; nothing runs", () => {
+      [this.target, this.kernel] = [EXAMPLE.target, null];
+      this.draw();
+    });
+    const isPossible = this.store.ask !== null && this.target === "";
+    replaceChildren(this.element, note(text, code), isPossible ? h("p", { class: "note" }, elsewhere) : null);
   }
 
   private show(found: GPUData): void {
@@ -74,6 +81,7 @@ export class WarpsView implements View {
         "p",
         { class: "warps-says" },
         h("b", {}, found.says),
+        this.target === "" ? null : " · compiled for this GPU, not run",
         ` · ${found.target}`,
         found.occupancy === null ? null : ` · ${Math.round(100 * found.occupancy.share)} % occupancy`,
       ),

@@ -150,18 +150,23 @@ class KernelAnalyses:
         device = Device[self.trace.kernels[kept.number].device]
         return model_of(kept, opts, caches, device.renderer.render if kept.spec.target == device.target else None)
 
-    def gpu(self, kernel: int | KernelInfo = 0, registers: int | None = None) -> GPUView:
+    def gpu(self, kernel: int | KernelInfo = 0, registers: int | None = None, target: str = "") -> GPUView:
         """A GPU's kernel: its grid, what a warp asks of memory at each load and store (lane by lane: does it coalesce,
         which banks conflict), and how many groups a multiprocessor holds. ValueError for one of a CPU.
 
         registers: of a work-item, as its compiler tells (`ptxas -v`), for an occupancy that rests on no estimate; the
-        panel, and pages that are made after, have it so.
+        panel, and pages that are made after, have it so. target: a GPU such as "sm_80" for which the kernel is compiled
+        with the opts that the heuristics choose there; nothing runs.
         """
         from tinyexplore.explore.analysis.byhand.gpu import gpu_view
 
         kept = self.kept(kernel)
-        request = GPU(kept.number)
+        request = GPU(kept.number, target)
         if request not in self.responses or registers is not None:
+            if target:
+                from tinyexplore.explore.analysis.comparing.translating import kept_for
+
+                kept = kept_for(kept, target, self._settings)
             self.responses.store(request, gpu_view(kept, registers))
         found: GPUView = self.responses[request]
         return found

@@ -10,7 +10,7 @@ from typing import TypeVar
 from tinyexplore.codegen import lower
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, Wanted, renderer_of, target_of
+from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, Wanted, renderer_of, target_of, wanted
 from tinyexplore.explore.analysis.comparing.rosetta import Origin, Rosetta, RosettaLine, Translation
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.recording.describe import describe
@@ -23,7 +23,7 @@ from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.explore.tracefile.query import related
 from tinyexplore.kernel import Kernel, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
-from tinyexplore.renderer import RenderError
+from tinyexplore.renderer import ProgramSpec, RenderError
 from tinyexplore.target import Target
 from tinyexplore.trace import Recorder, SourceLine, recording, stage, staged
 from tinyexplore.uop import Group, Ops, UOp
@@ -96,6 +96,22 @@ def lowered(captured: Kernel, target: Target, places: dict[UOp, int], settings: 
         kernel = staged("optimise", ast, choose)
         uops = tuple(lower(kernel))
     return Lowered(kernel, uops, _descent(build_trace(recorder), places))
+
+
+def kept_for(kept: Kept, machine: str, settings: Config) -> Kept:
+    """The kernel compiled for a GPU such as "sm_80", with the opts that the heuristics choose there. Nothing runs.
+    RosettaError for a name that is none."""
+    (want,) = wanted([f"cuda:{machine}"])
+    captured = kept.make_kernel()
+
+    def compiled() -> tuple[Kernel, ProgramSpec]:
+        target = target_of(want, captured.target)
+        kernel = Kernel.of(captured.original, target)
+        kernel = kernel if settings.NOOPT else hand_coded(kernel)
+        return kernel, renderer_of(want.language, target).render(kernel.name, tuple(lower(kernel)))
+
+    kernel, spec = _under(settings, compiled)
+    return Kept(kept.number, spec, lambda: kernel, kept.values)
 
 
 def _descent(trace: Trace, places: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:

@@ -1,0 +1,14 @@
+// Which panels can show something of this trace, here: the others have no tab, and Go to does not name them.
+
+import { PANEL_ROWS } from "./panel_rows";
+import type { Panel, Store } from "./store";
+
+/** Whether a panel has something to show, or can get it from whoever has the engine. */
+export function canShow(store: Store, panel: Panel): boolean {
+  const { trace } = store.index;
+  if (panel === "modules") return trace.scopes.length > 0;
+  if (panel === "roofline") return trace.runs.length > 0;
+  const { needs = [] } = PANEL_ROWS[panel];
+  if (needs.length === 0 || needs.some((need) => store.holds(need))) return true;
+  return store.ask !== null;
+}
