@@ -14,3 +14,11 @@ def open_panel(tab: Any, name: str) -> None:
     if name != group:
         tab.click(f".panel-tabs [data-group={group}] [data-key={name}]")
     tab.wait_for_selector(".low > .later[aria-busy]", state="detached")
+
+
+def panels_with_tabs(tab: Any) -> list[str]:
+    """The panels that can show something of the page's trace, in the order of their tabs."""
+    names: list[str] = tab.evaluate(
+        "[...document.querySelectorAll('.panel-tabs [data-group] [data-key]')].map((one) => one.dataset.key)"
+    )
+    return names

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from tests.support import axe
-from tests.support.panels import open_panel
+from tests.support.panels import open_panel, panels_with_tabs
 from tests.widgets.sample_traces import big_trace, unrolled_trace
 from tests.widgets.test_browser import TRACE, Open
 from tests.widgets.test_browser import open_page as open_page  # the fixture
 from tinyexplore.explore import Explorer
-from tinyexplore.widgets.panels import PANELS
 
 pytestmark = pytest.mark.browser
 
@@ -31,9 +30,9 @@ def test_every_panel_and_both_graphs_are_without_grave_findings(open_page: Open,
     if selected:
         tab.click(".pane-a .line >> nth=4")
     told = {"tensors": findings(tab)}
-    for panel in PANELS[1:]:
-        open_panel(tab, panel.name)
-        told[panel.name] = findings(tab)
+    for panel in panels_with_tabs(tab)[1:]:
+        open_panel(tab, panel)
+        told[panel] = findings(tab)
     tab.click("[data-place=passes]")
     tab.keyboard.press("ArrowRight")
     told["passes"] = findings(tab)

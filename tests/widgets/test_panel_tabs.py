@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.pages import wait_until
-from tests.support.panels import open_panel
+from tests.support.panels import open_panel, panels_with_tabs
 from tests.widgets.test_browser import TRACE, Open, open_page, state
-from tinyexplore.widgets.panels import PANELS
 
 pytestmark = pytest.mark.browser
 
@@ -26,16 +25,17 @@ WORDS = """() => [...document.querySelectorAll('.panel-tabs .tab')].filter((tab)
 def test_all_tabs_of_a_group_stand_on_one_line_whole_and_legible(open_page: Open, width: int) -> None:  # noqa: F811
     tab = open_page(busy=False, width=width, height=980)
     lefts = {}
-    for panel in PANELS:
-        open_panel(tab, panel.name)
-        assert state(tab)["cursor"]["panel"] == panel.name
+    groups = tab.locator(".panel-tabs .groups .tab").count()
+    for panel in panels_with_tabs(tab):
+        open_panel(tab, panel)
+        assert state(tab)["cursor"]["panel"] == panel
         words = tab.evaluate(WORDS)
         middles = [middle for _, _, _, middle, _, _ in words]
         assert max(middles) - min(middles) < 6, words
         for text, left, right, _, size, is_cut in words:
             assert size >= 11 and not is_cut and 0 <= left and right <= width, text
-        for text, left, *_ in words[:6]:
-            assert lefts.setdefault(text, left) == left, f"{text} moved when {panel.name} was opened"
+        for text, left, *_ in words[:groups]:
+            assert lefts.setdefault(text, left) == left, f"{text} moved when {panel} was opened"
 
 
 def test_arrows_walk_the_groups_and_their_panels(open_page: Open) -> None:  # noqa: F811
@@ -46,9 +46,25 @@ def test_arrows_walk_the_groups_and_their_panels(open_page: Open) -> None:  # no
     assert tab.evaluate("document.activeElement.dataset.key") == "program"
     tab.keyboard.press("Tab")
     assert tab.evaluate("document.activeElement.dataset.key") == "kernels"
+    open_panel(tab, "timing")
+    tab.focus(".panel-tabs [data-group=measure] [aria-selected=true]")
     tab.keyboard.press("ArrowRight")
-    assert state(tab)["cursor"]["panel"] == "modules"
-    assert tab.evaluate("document.activeElement.dataset.key") == "modules"
+    after = panels_with_tabs(tab)[panels_with_tabs(tab).index("timing") + 1]
+    assert state(tab)["cursor"]["panel"] == after
+    assert tab.evaluate("document.activeElement.dataset.key") == after
+
+
+def test_a_page_has_no_tab_of_a_panel_that_can_show_nothing(open_page: Open) -> None:  # noqa: F811
+    """Nobody answers there, no module made anything, nothing was tried; a link still leads to the reason."""
+    tab = open_page(replace(TRACE, scopes=(), branches=(), recordings=()), busy=False)
+    names = panels_with_tabs(tab)
+    assert {"rewrites", "kernels", "timing", "glossary"} <= set(names)
+    assert not {"modules", "rosetta", "throughput", "tuner", "rules", "fusion", "debugger", "caches", "warps"} & set(
+        names
+    )
+    tab.evaluate("tinyexplore.handle.go({panel: 'debugger'})")
+    wait_until(tab, "document.querySelector('.low > .later:not([hidden])')?.innerText.includes('iterations=2000')")
+    open_panel(tab, "timing")
 
 
 def test_a_group_opens_at_the_panel_that_was_looked_at_last(open_page: Open) -> None:  # noqa: F811

@@ -74,7 +74,7 @@ def test_python_is_asked_and_says_where_there_are_no_warps(browser: Any, view: E
     cpu = explore(lambda: Tensor(np.zeros(8, np.float32)) + 1, repeat=1)
     page = cpu.to_html()
     tab = opened(browser, page, tmp_path)
-    open_panel(tab, "warps")
+    tab.evaluate("tinyexplore.handle.go({panel: 'warps'})")  # no tab leads there, a link may
     assert tab.inner_text(".later:not([hidden]) code") == 'explore(f, target="sm_80")'
     tab.close()
     tab = opened(browser, page.replace("</body>", f"{chunk_scripts(['warps'])}</body>"), tmp_path)
@@ -82,6 +82,9 @@ def test_python_is_asked_and_says_where_there_are_no_warps(browser: Any, view: E
     tab.evaluate(MOUNT)
     open_panel(tab, "warps")
     tab.wait_for_selector(".warps [role=alert]:has-text('it has no work-groups')")
+    tab.click(".warps button:has-text('an A100')")
+    tab.wait_for_selector(".warps table")
+    assert "compiled for this GPU, not run" in tab.inner_text(".warps-says")
     tab.close()
     tab = opened(browser, re.sub(r'<script[^>]*id="stored">.*?</script>', "", view.to_html()), tmp_path)
     tab.expose_function("askPython", Answers(lambda: view.trace, view.capture))

@@ -39,10 +39,28 @@ export function contractKernels(
     if (kernel !== undefined && (only === null || only.has(kernel)))
       groups.set(kernel, [...(groups.get(kernel) ?? []), id]);
   }
+  if (only !== null) adopt(graph, groups);
+  const order = [...graph.nodes.keys()];
   return untangled(
     graph,
-    [...groups.values()].filter((region) => region.length > 1 && !isOpen(region, open)),
+    [...groups.values()]
+      .filter((region) => region.length > 1 && !isOpen(region, open))
+      .map((region) => new Set(region))
+      .map((region) => order.filter((id) => region.has(id))),
   );
+}
+
+/** Puts what only one of the groups reads into that group: buffers and counters that an input is computed from. */
+function adopt(graph: ShownGraph, groups: Map<number, number[]>): void {
+  const owner = new Map([...groups].flatMap(([kernel, ids]) => ids.map((id) => [id, kernel] as const)));
+  const readers = new Map<number, Set<number | undefined>>();
+  for (const [id, { src }] of graph.nodes)
+    for (const source of src) readers.set(source, (readers.get(source) ?? new Set()).add(owner.get(id)));
+  for (const [source, kernels] of readers) {
+    const [kernel, ...others] = kernels;
+    if (owner.has(source) || kernel === undefined || others.length > 0) continue;
+    groups.get(kernel)!.push(source);
+  }
 }
 
 function isOpen(region: number[], open: Set<number>): boolean {

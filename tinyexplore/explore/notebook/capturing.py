@@ -151,9 +151,10 @@ class Capture(Readable):
             tb = self.error.__traceback__
             notes.append(("error", _error_text(self.error, tb), user_frame_of(tb)))
         if recorder.earlier:
-            count = count_text(recorder.lazy_inputs, "input")
-            text = f"{count} had no values yet when the capture began: {'it is' if recorder.lazy_inputs == 1 else 'they are'} "
-            text += "computed first, and folded in the graph. .realize() before the capture leaves that out."
+            is_one = recorder.lazy_inputs == 1
+            text = f"{count_text(recorder.lazy_inputs, 'input')} had no values yet when the capture began: "
+            text += f"{'it is' if is_one else 'they are'} computed first, and folded in the graph. "
+            text += ".realize() before the capture leaves that out."
             notes.append(("note", text, None))
         if recorder.left_out:
             first = f"the first {count_text(recorder.ran, 'kernel')}; {recorder.left_out:,} more ran that are not here"

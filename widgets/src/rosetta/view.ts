@@ -170,7 +170,7 @@ export class RosettaView implements View {
         lines === 0 ? null : button(words, "Types and helpers: show them", unfold, "quiet"),
       );
     });
-    return [h("tr", { class: "fold" }, h("th", {}), ...cells), ...rows.slice(start)];
+    return [h("tr", { class: "fold" }, h("td", {}), ...cells), ...rows.slice(start)];
   }
 
   private row({ origins }: RosettaData, columns: TranslationData[], { origin, spans, elsewhere }: Row): HTMLElement {
@@ -188,9 +188,10 @@ export class RosettaView implements View {
         );
       return h("td", said, ...column.lines.slice(first, end).map((line) => this.line(column.language, line)));
     });
+    const isNamed = label !== "" || detail !== "";
     const name = h(
-      "th",
-      { scope: "row", class: group === "" ? null : `of-${group}`, title: detail },
+      isNamed ? "th" : "td",
+      { scope: isNamed ? "row" : null, class: group === "" ? null : `of-${group}`, title: detail },
       ends ? `${label} ${detail}` : label,
     );
     if (detail !== "" && !ends) name.append(h("small", {}, detail));

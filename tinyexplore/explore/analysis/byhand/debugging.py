@@ -23,7 +23,7 @@ def debugger_of(
         if inputs != MADE_UP:
             raise DebuggerError(f"inputs={inputs!r}: give a buffer each, or {MADE_UP!r}")
         inputs = made_up(kept.uops)
-        note = "the inputs were not kept: 0, 1, 2 … stand for them"
+        note = "The inputs were not kept: 0, 1, 2 … stand for them. A capture with keep_inputs=True keeps them."
     elif inputs is None:
         inputs = kept.contents
     if inputs is None:
