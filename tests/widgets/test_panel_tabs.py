@@ -141,3 +141,29 @@ def test_a_long_name_of_a_pass_stands_on_two_lines_whole(open_page: Open) -> Non
         }"""
     )
     assert (lines, cut) == (2, False)
+
+
+def test_a_preset_and_the_sizes_that_were_dragged_last(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False, height=900)
+    open_panel(tab, "timing")
+    tab.focus(".divider.y")
+    for _ in range(4):
+        tab.keyboard.press("ArrowUp")
+    height = tab.locator(".low").bounding_box()["height"]
+    tab.reload()
+    tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
+    assert tab.locator(".low").bounding_box()["height"] == pytest.approx(height, abs=2)
+    tab.click(".presets button:has-text('Understand')")
+    assert state(tab)["cursor"]["panel"] == "rewrites"
+    assert tab.locator(".low").bounding_box()["height"] < height
+    assert tab.locator(".presets button").count() == 1  # nothing was tried or recorded in this page
+
+
+def test_a_key_gives_the_explorer_the_whole_screen_and_back(open_page: Open) -> None:  # noqa: F811
+    tab = open_page(busy=False)
+    full = "document.fullscreenElement !== null || document.querySelector('.tinyexplore.is-full') !== null"
+    tab.focus(".tinyexplore")
+    tab.keyboard.press("z")
+    wait_until(tab, full)
+    tab.keyboard.press("z")
+    wait_until(tab, f"!({full})")

@@ -2,6 +2,8 @@
 
 import { h } from "./dom";
 
+const KEPT = "tinyexplore.sizes"; // in the browser: how the reader last divided the room
+
 interface Range {
   label: string;
   orientation: string;
@@ -27,6 +29,32 @@ const RANGES: Record<"x" | "y", Range> = {
 
 const MOST_LOW = 0.78; // of the height, for the lower part: what stands above it is still there
 
+/** Divides the room as the reader last did. */
+export function applySizes(root: HTMLElement): void {
+  for (const [variable, size] of Object.entries(kept()))
+    if (/^--(split|low|low-roomy)$/.test(variable) && /^\d+(px|%)$/.test(size)) root.style.setProperty(variable, size);
+}
+
+function keep(variable: string, size: string | null): void {
+  const sizes = kept();
+  if (size === null) delete sizes[variable];
+  else sizes[variable] = size;
+  try {
+    localStorage.setItem(KEPT, JSON.stringify(sizes));
+  } catch {
+    // then the room is divided anew the next time
+  }
+}
+
+function kept(): Record<string, string> {
+  try {
+    const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "{}");
+    return typeof found === "object" && found !== null ? (found as Record<string, string>) : {};
+  } catch {
+    return {}; // a page from a file, or a notebook in a frame, may have no storage
+  }
+}
+
 /** `variable`: which one is set now. */
 export function divider(root: HTMLElement, variable: () => string, axis: "x" | "y"): HTMLElement {
   const { label, orientation, unit, low, high, start, step } = RANGES[axis];
@@ -43,6 +71,7 @@ export function divider(root: HTMLElement, variable: () => string, axis: "x" | "
   const set = (value: number, most = high): void => {
     const next = Math.round(Math.min(most, high, Math.max(low, value)));
     root.style.setProperty(variable(), `${next}${unit}`);
+    keep(variable(), `${next}${unit}`);
     bar.setAttribute("aria-valuenow", String(next));
   };
   const place = (event: PointerEvent): void => {
@@ -61,6 +90,7 @@ export function divider(root: HTMLElement, variable: () => string, axis: "x" | "
   });
   bar.addEventListener("dblclick", () => {
     root.style.removeProperty(variable());
+    keep(variable(), null);
     bar.setAttribute("aria-valuenow", String(now()));
   });
   bar.addEventListener("keydown", (event) => {

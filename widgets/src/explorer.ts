@@ -1,8 +1,8 @@
 // mount(): the whole explorer in one element, from a trace; knows nothing of Jupyter or of how the trace came.
 
 import { type Ask, StoredResponses } from "./asking";
-import { divider } from "./divider";
-import { append, button, h } from "./dom";
+import { applySizes, divider } from "./divider";
+import { append, button, h, s } from "./dom";
 import { type Engine, connectEngine } from "./engine";
 import { meaning } from "./explaining";
 import { summary } from "./figures";
@@ -12,7 +12,7 @@ import type { Later } from "./later";
 import { Trail, completed, linkOf, readLink } from "./links";
 import type { Trace } from "./model";
 import { TraceIndex } from "./provenance";
-import { type Theme, makeRoot, onKey } from "./root";
+import { type Theme, fullScreen, makeRoot, onKey } from "./root";
 import { type Cursor, PANELS, type Panel, Store, type View } from "./store";
 import { PANEL_ROWS } from "./panel_rows";
 import { type WhenOpened, makePanel } from "./panels";
@@ -107,6 +107,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
   const { trace } = index;
   const { root, release } = makeRoot(`Compiler explorer: ${trace.title}`, options.height, options.theme ?? "auto");
   if (options.page) root.dataset.page = "true";
+  applySizes(root);
   const linked = options.page ? readLink(location.hash) : null;
   let chapter: string | null = linked?.story ?? null;
   let mode: Mode =
@@ -204,6 +205,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
     choices.element,
     options.back,
     going.button,
+    wholeScreen(root),
   );
   append(root, [head, banner(trace, store)]);
   element.append(root);
@@ -246,6 +248,13 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
       });
   });
   return handle;
+}
+
+function wholeScreen(root: HTMLElement): HTMLElement {
+  const made = button("", "The whole screen, and back (Z)", () => fullScreen(root), "quiet");
+  const corners = { d: "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4", fill: "none", stroke: "currentColor" };
+  made.append(s("svg", { viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, s("path", corners)));
+  return made;
 }
 
 /** What stands under the header: the story, or the workbench. */
@@ -408,6 +417,7 @@ function header(
   modes: HTMLElement,
   back: (() => void) | undefined,
   goTo: HTMLElement,
+  whole: HTMLElement,
 ): HTMLElement {
   const chips = trace.options.map(([name, value]) =>
     h(
@@ -435,6 +445,7 @@ function header(
     badge,
     goTo,
     modes,
+    whole,
   );
 }
 

@@ -43,6 +43,13 @@ export function makeRoot(
   return { root, release };
 }
 
+/** Gives the explorer the whole screen, or where that is not allowed the whole window; and takes it back. */
+export function fullScreen(root: HTMLElement): void {
+  if (document.fullscreenElement !== null) void document.exitFullscreen();
+  else if (root.classList.contains("is-full")) root.classList.remove("is-full");
+  else root.requestFullscreen().catch(() => root.classList.add("is-full"));
+}
+
 /** What keys act on; a widget with one view has only some of it. */
 export interface KeyTargets {
   store: Store;
@@ -109,6 +116,7 @@ export function onKey(
     if (key === "g") return goTo;
     if (story && (key === "ArrowLeft" || key === "ArrowRight")) return () => story.move(key === "ArrowLeft" ? -1 : 1);
     if (key === "p" && fill) return () => fill();
+    if (key === "z") return () => fullScreen(root);
     if (key === "o") return () => showOrigin(store);
     const panel = panelOf(key);
     if (panel !== undefined && panels) return () => turnTo(panel);

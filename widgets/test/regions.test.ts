@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Node, Trace } from "../src/model";
 import { TraceIndex } from "../src/provenance";
-import { contract, contractTwins } from "../src/regions";
+import { contract, contractEarlier, contractTwins } from "../src/regions";
 
 /** `lines[i]` is the Python line of node i (null: none); all of one kernel. */
 function graphOf(
@@ -99,4 +99,21 @@ test("the copies that unrolling made are one box; constants and addresses do not
   assert.deepEqual(new Set(made.graph.nodes.get(sink)!.src).size, 1);
   const stepped = contractTwins(index, { ...graph, changed: new Set([stores[0]]) }, new Set());
   assert.ok(stepped.graph.nodes.has(stores[0]));
+});
+
+test("a kernel of what was asked for before the capture is one box, with what only that kernel reads", () => {
+  const { graph, index } = graphOf([[], [0], [1], [2], [3]], [0, 0, 0, 1, 1]);
+  const nodes = index.trace.nodes.map((node) => ({ ...node, calls: node.id > 2 ? ["add"] : [] }));
+  const kernels = [
+    { id: 0, nodes: [1, 2], roots: [2] },
+    { id: 1, nodes: [3, 4], roots: [4] },
+  ];
+  const known = new TraceIndex({ ...index.trace, nodes, kernels } as unknown as Trace);
+  assert.deepEqual([...known.earlier], [0]);
+  const made = contractEarlier(known, graph, new Set());
+  assert.deepEqual([...made.members], [[2, [0, 1, 2]]]);
+  assert.deepEqual([...made.graph.nodes.keys()], [2, 3, 4]);
+  assert.equal(contractEarlier(known, graph, new Set([1])).members.size, 0);
+  const all = new TraceIndex({ ...index.trace, kernels } as unknown as Trace);
+  assert.equal(all.earlier.size, 0); // where everything was asked for before, that is the program
 });

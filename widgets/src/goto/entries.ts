@@ -71,6 +71,7 @@ const ACTIONS: [key: string, shown: string, name: string, says: string][] = [
   ["e", "E", "Open or close what is folded", "the selected box of the graph"],
   ["o", "O", "Origin", "where the selected nodes came from"],
   ["p", "P", "Full size", "the panel in the place of the graph and the code, and back"],
+  ["z", "Z", "Full screen", "the explorer on the whole screen, and back"],
   ["w", "W", "Story", "stage by stage, one picture and one sentence at a time"],
   ["Escape", "Esc", "Clear the selection", "nothing is selected then"],
 ];

@@ -8,6 +8,12 @@ import { type Change, GROUPS, type Panel, type Store, type View } from "../store
 const KEPT = "tinyexplore.panels"; // in the browser: which panel of each group was looked at last
 const NAMES = Object.keys(GROUPS) as Name[];
 
+const PRESETS: [text: string, panel: Panel, says: string][] = [
+  ["Understand", "rewrites", "The graph, and how it was rewritten step by step"],
+  ["Tune", "tuner", "A kernel's loops, other opts for it, and their times"],
+  ["Debug", "debugger", "A kernel step by step, with its values"],
+];
+
 type Name = keyof typeof GROUPS;
 
 export class PanelTabs implements View {
@@ -44,7 +50,12 @@ export class PanelTabs implements View {
       () => this.fill(),
       "quiet filler",
     );
-    this.element = h("div", { class: "panel-tabs" }, groups, ...this.lists, h("span", { class: "space" }), this.filler);
+    const presets = PRESETS.filter(([, panel]) => canShow(store, panel)).map(([text, panel, says]) =>
+      button(text, says, () => this.preset(panel), "quiet"),
+    );
+    const chosen = h("span", { class: "presets", role: "group", "aria-label": "Arrange for" }, ...presets);
+    const space = h("span", { class: "space" });
+    this.element = h("div", { class: "panel-tabs" }, groups, ...this.lists, space, chosen, this.filler);
     this.fill(false);
     this.mark();
   }
@@ -57,6 +68,13 @@ export class PanelTabs implements View {
   fill(filled = !this.root.classList.contains("is-filled")): void {
     this.root.classList.toggle("is-filled", filled);
     this.filler.setAttribute("aria-pressed", String(filled));
+  }
+
+  /** Arranges the workbench for one purpose: the panel, and the room that it is given. */
+  private preset(panel: Panel): void {
+    this.fill(false);
+    for (const variable of ["--split", "--low", "--low-roomy"]) this.root.style.removeProperty(variable);
+    this.store.go({ panel });
   }
 
   /** The panels of a group that can show something. */
