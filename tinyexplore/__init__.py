@@ -13,7 +13,7 @@ from tinyexplore.trace import Recorder, register_console, register_progress
 from tinyexplore.util.later import when_imported
 
 if TYPE_CHECKING:
-    from tinyexplore import nn
+    from tinyexplore import nn, onnx
     from tinyexplore.device import Device
     from tinyexplore.dtype import dtypes
     from tinyexplore.engine import measuring_on
@@ -64,6 +64,7 @@ __all__ = [
     "load_ipython_extension",
     "measuring_on",
     "nn",
+    "onnx",
 ]
 
 
@@ -88,7 +89,7 @@ register_progress(_progress)  # for BEAM
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("nn", "explore"):  # packages; `explore` can be called, whoever imported it first
+    if name in ("nn", "explore", "onnx"):  # packages; `explore` can be called, whoever imported it first
         return importlib.import_module(f"tinyexplore.{name}")
     home = _HOMES.get(name)
     if home is None:

@@ -28,11 +28,13 @@ from tinyexplore.explore.exports.perfetto import MissingPackage, to_perfetto
 from tinyexplore.explore.exports.scripts import reproducer
 from tinyexplore.explore.exports.tabular import TABLES, rows_of, table_text
 from tinyexplore.explore.exports.timeline import save_chrome_trace
+from tinyexplore.explore.notebook.frontends import onnx as explore_onnx
 from tinyexplore.explore.notebook.requests import REQUESTS, answer
 from tinyexplore.explore.notebook.session import Explorer, capture
 from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.explore.tracefile.pictures.highlight import for_stream
 from tinyexplore.explore.tracefile.wellformed import for_terminal, well_formed, write_text
+from tinyexplore.frontends.onnx.errors import OnnxError
 from tinyexplore.target import GPUS, LEVELS, NATIVE, nearest_level
 from tinyexplore.util import Context, config
 
@@ -86,11 +88,12 @@ def _add_running(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
     run = commands.add_parser(
         "run",
-        help="run a Python script and capture everything it computes",
-        description="Run a Python script and capture everything it computes. Options stand before SCRIPT; "
-        "whatever follows it, up to --html or --trace, is the script's own.",
+        help="run a Python script or an ONNX model and capture everything it computes",
+        description="Run a Python script or an ONNX model and capture everything it computes. Options stand before "
+        "SCRIPT; whatever follows it, up to --html or --trace, is the script's own. After a model follow the sizes "
+        "that it leaves open, as NAME=NUMBER; its inputs are random.",
     )
-    run.add_argument("script", metavar="SCRIPT", help="a Python file")
+    run.add_argument("script", metavar="SCRIPT", help="a Python file, or a .onnx file")
     run.add_argument("--html", metavar="OUT", help="write one HTML page")
     run.add_argument("--trace", metavar="OUT", help="write the trace as .json or .json.gz")
     run.add_argument("--json", action="store_true", help="print the kernels as JSON, in one line, the last")
@@ -254,8 +257,11 @@ def run_script(options: argparse.Namespace) -> int:
         settings["noopt"] = 1
     for path in outputs.values():
         _check_writable(path)
-    session = capture(**settings)
-    status = _run_captured(session, script, arguments)
+    if script.suffix.lower() == ".onnx":
+        session, status = _model_captured(script, arguments, settings)
+    else:
+        session = capture(**settings)
+        status = _run_captured(session, script, arguments)
     if options.json:
         _say(json.dumps(_summary(session.trace), ensure_ascii=False))
     else:
@@ -301,6 +307,24 @@ def _run_captured(session: Explorer, script: Path, arguments: list[str]) -> int:
     finally:
         sys.argv, sys.path[:] = saved_argv, saved_path
     return OK
+
+
+def _model_captured(path: Path, arguments: list[str], settings: dict[str, Any]) -> tuple[Explorer, int]:
+    """A view of an ONNX model with random inputs, and the exit status. `arguments`: its open sizes."""
+    sizes: dict[str, int] = {}
+    for word in arguments:
+        name, _, number = word.partition("=")
+        if not number.isdecimal():
+            raise UsageError(f"{word!r}: after a model stand the sizes that it leaves open, as batch=1")
+        sizes[name] = int(number)
+    try:
+        return explore_onnx(path, sizes=sizes, **settings), OK
+    except (OnnxError, ImportError) as error:
+        session = getattr(error, "explorer", None)
+        if session is None:
+            raise UsageError(f"{path}: {error}") from error
+        _say(f"{path}: {error}; the trace holds what was recorded until then.", to_errors=True)
+        return session, FAILED
 
 
 def _exit_status(stop: SystemExit) -> int:

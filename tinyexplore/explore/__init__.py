@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.exports.perfetto import MissingPackage, to_perfetto
     from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
     from tinyexplore.explore.exports.tabular import rows_of, to_dataframe
+    from tinyexplore.explore.notebook.frontends import onnx
     from tinyexplore.explore.notebook.session import CaptureError, Explorer, capture, explore
     from tinyexplore.explore.notebook.targets import targets
     from tinyexplore.explore.tracefile.codec import Limits, trace_from_json, trace_to_json
@@ -91,6 +92,7 @@ _HOMES = {
     "Explorer": "notebook.session",
     "capture": "notebook.session",
     "explore": "notebook.session",
+    "onnx": "notebook.frontends",
     "Cell": "analysis.shapes.cells",
     "ShapeView": "analysis.shapes.view",
     "shape": "analysis.shapes.view",
@@ -146,6 +148,7 @@ __all__ = [
     "explore",
     "line_frames",
     "loaded_bytes",
+    "onnx",
     "related",
     "reproducer",
     "roofline_svg",

@@ -448,12 +448,21 @@ def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options:
     if is_data and args:
         raise TypeError(f"explore of a {type(f).__name__} takes no further arguments; {len(args)} were given")
     session = capture(title=text_of("title", title) or _title_of(f), **options)
+    if is_data:
+        session.capture.result = f
+        return run_captured(session, None)
+    return run_captured(session, f, args)
+
+
+def run_captured(session: Explorer, f: Callable[..., Any] | None, args: tuple[Any, ...] = ()) -> Explorer:
+    """Calls `f(*args)` inside of the capture, and realises the Tensors of its result (of the present one without `f`).
+
+    An exception has the partial capture as its attribute `explorer`.
+    """
     try:
         with session:
-            if not is_data:
+            if f is not None:
                 session.capture.call(f, args)
-            else:
-                session.capture.result = f
             realize_all(session.result)
     except BaseException as error:
         session.capture.end(error)  # where the interrupt came before the block's own end

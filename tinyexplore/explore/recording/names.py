@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -126,6 +127,16 @@ def names_of_arguments(f: Callable[..., Any], args: tuple[Any, ...]) -> Names:
         return {}
 
 
+# "[name] y = Conv <strides: ints = [2, 2]> (x, w)": a node of a graph that is written as text
+_NODE_LINE = re.compile(r"\s*(?:\[[^\]]*\] )?([^\s,=]+) = [A-Za-z_][\w.]* ?[<(]")
+
+
+def _assigned_in_lines(text: str) -> dict[int, str]:
+    """Line → the one name that it assigns, of a text with one node a line."""
+    found = {number: _NODE_LINE.match(line) for number, line in enumerate(text.splitlines(), 1)}
+    return {number: match[1] for number, match in found.items() if match}
+
+
 def assigned_names(text: str) -> dict[int, str]:
     """Line → the one name that its statement assigns, of Python source; a statement may span several lines.
 
@@ -136,7 +147,7 @@ def assigned_names(text: str) -> dict[int, str]:
             warnings.simplefilter("ignore")  # of the user's own code, said already where it was compiled
             tree = ast.parse(text)
     except (SyntaxError, ValueError):
-        return {}
+        return _assigned_in_lines(text)
     found: dict[int, set[str]] = {}
     for node in ast.walk(tree):
         if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)) or node.value is None:

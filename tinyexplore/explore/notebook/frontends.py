@@ -1,0 +1,62 @@
+"""`explore` for programs of other frameworks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, Explorer, capture, run_captured
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+def onnx(
+    source: str | os.PathLike[str] | bytes | ModelProto,
+    inputs: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
+    title: str = "",
+    **options: Any,
+) -> Explorer:
+    """What becomes of an ONNX model: `explore.onnx("model.onnx", {"x": array})`.
+
+    The first column of the view is the model as text, one node a line. Modules come from the names of the nodes.
+
+    Args:
+        source: a path, the bytes of a file, or an `onnx.ModelProto`.
+        inputs: by name or in order. Those that are not given are random, of the declared shapes.
+        sizes: the sizes that the model leaves open, by name, for random inputs; the others are 1.
+        seed: of the random inputs.
+        title: of the view; the model's name if none is given.
+        options: as for `explore`.
+
+    Raises:
+        OnnxError: the file is no model, is malformed, or does not fit the inputs.
+        UnsupportedOperator: the model needs an operator that is not supported; `error.explorer` has the partial view.
+    """
+    # these load NumPy
+    from numpy import ndarray
+
+    from tinyexplore.frontends.onnx.model import load
+    from tinyexplore.frontends.onnx.values import tensor_of
+
+    model = load(source)
+    given = dict(inputs) if isinstance(inputs, Mapping) else {}
+    if inputs is not None and not isinstance(inputs, Mapping):
+        if len(inputs) > len(model.inputs):
+            raise TypeError(f"{model.name} takes {len(model.inputs)} inputs; {len(inputs)} were given")
+        given = {item.name: value for item, value in zip(model.inputs, inputs)}
+    values = {**model.random_inputs(sizes, seed, without=given), **given}
+
+    options.setdefault("repeat", EXPLORE_REPEAT)
+    session = capture(title=title or model.name, **options)
+    values = {name: tensor_of(value) if isinstance(value, ndarray) else value for name, value in values.items()}
+    session.capture.namespace = {**model.parameters, **values}
+
+    def run() -> Any:
+        return model(**values)
+
+    return run_captured(session, run)

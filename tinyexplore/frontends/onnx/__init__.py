@@ -1,0 +1,11 @@
+"""ONNX models as functions of Tensors: `model = tinyexplore.onnx.load("model.onnx"); model(x)`.
+
+`reading` turns untrusted bytes into a checked graph, `listing` writes it as text, `evaluation` computes it on Tensors
+with one function for each operator (`operators/`), and `model` holds it together. Needs the `onnx` package.
+"""
+
+from tinyexplore.frontends.onnx.errors import OnnxError, UnsupportedOperator
+from tinyexplore.frontends.onnx.model import Input, Model, load
+from tinyexplore.frontends.onnx.node import supported_operators
+
+__all__ = ["Input", "Model", "OnnxError", "UnsupportedOperator", "load", "supported_operators"]

@@ -1,0 +1,21 @@
+"""What can be wrong with an ONNX model, or with what it is given."""
+
+from __future__ import annotations
+
+
+class OnnxError(ValueError):
+    """The model is malformed, unsafe to load, or was called with inputs that do not fit. The text says which."""
+
+
+class UnsupportedOperator(OnnxError):
+    """The model needs an operator, a dtype or a mode of an operator that this front end does not have.
+
+    Attributes:
+        operator: the operator's name, with its domain if that is not the standard one.
+        node: the node as a line of the model's text.
+    """
+
+    def __init__(self, text: str, operator: str = "", node: str = "") -> None:
+        super().__init__(text)
+        self.operator = operator
+        self.node = node

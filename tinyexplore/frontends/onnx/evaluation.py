@@ -1,0 +1,512 @@
+"""Computes a graph on Tensors, node by node.
+
+What is known before any kernel runs (shapes, and what is computed from them) stays in NumPy arrays: so sizes are
+plain numbers, and the kernels are those of a program with fixed shapes. An operator that the standard defines by a
+graph of others is computed by that graph.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from tinyexplore.frontends.onnx import operators  # noqa: F401 (fills the table)
+from tinyexplore.frontends.onnx.errors import OnnxError, UnsupportedOperator
+from tinyexplore.frontends.onnx.listing import Listing, node_text, scope_names
+from tinyexplore.frontends.onnx.node import OPERATORS, Node
+from tinyexplore.frontends.onnx.reading import DOMAINS, attributes_of, dense, graphs_of, onnx_package
+from tinyexplore.frontends.onnx.values import Array, Value, array_of_proto, number_of, numpy_dtype, shape_of, tensor_of
+from tinyexplore.tensor import Tensor
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+
+SMALL = 4096  # elements of an array that is computed in NumPy
+MOST_STEPS = 1_000_000  # nodes that one call evaluates, with those of loops: a bound on the time of a hostile model
+MOST_CALLS = 32  # functions in each other
+# Computed in NumPy where all inputs are small arrays: the operators that shapes and indices are computed with.
+FOLDED = frozenset(
+    "Abs Add And Cast Ceil Concat ConstantOfShape Div Equal Expand Flatten Floor Gather GatherND Greater GreaterOrEqual"
+    " Identity Less LessOrEqual Max Min Mod Mul Neg Not Or Pow Range ReduceMax ReduceMin ReduceProd ReduceSum Reshape"
+    " Slice Split Sqrt Squeeze Sub Tile Transpose Unsqueeze Where".split()
+)
+
+
+class Names:
+    """The values of the names in a graph, and those of the graphs around it.
+
+    Attributes:
+        values: by name.
+        tensors: copies of arrays as Tensors, made when a kernel first needs them.
+        outer: the names of the graph around, or None.
+        constants: the graph's initializers, which all evaluations share, or None.
+    """
+
+    def __init__(self, values: Mapping[str, Value], outer: Names | None = None, constants: Names | None = None) -> None:
+        self.values: dict[str, Value] = dict(values)
+        self.tensors: dict[str, Tensor] = {}
+        self.outer = outer
+        self.constants = constants
+
+    def home(self, name: str) -> Names:
+        """Where a name is defined. OnnxError if it is not."""
+        place: Names | None = self
+        while place is not None:
+            if name in place.values:
+                return place
+            if place.constants is not None and name in place.constants.values:
+                return place.constants
+            place = place.outer
+        raise OnnxError(f"{name!r} has no value")
+
+    def __getitem__(self, name: str) -> Value:
+        return self.home(name).values[name]
+
+    def tensor(self, name: str) -> Tensor:
+        """The value of a name as a Tensor."""
+        home = self.home(name)
+        value = home.values[name]
+        if isinstance(value, Tensor):
+            return value
+        made = home.tensors.get(name)
+        if made is None:
+            made = home.tensors[name] = tensor_of(value)
+        return made
+
+
+class Module:
+    """A module of the model, found by the names of nodes: what the explorer shows as a tree.
+
+    The parts are attributes of the names that the exporter gave them.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def part(self, name: str) -> Module:
+        """The part of that name; made if there is none."""
+        parts = vars(self)
+        if not isinstance(parts.get(name), Module):
+            parts[name] = Module(name)
+        made: Module = parts[name]
+        return made
+
+
+class Graph(Module):
+    """The module that all others are in."""
+
+
+class Evaluation:
+    """One evaluation of a model.
+
+    Attributes:
+        versions: of the operator sets, by domain.
+        functions: the model's own functions, by domain and name.
+        listing: the model's text, or None.
+        root: the module that all others are in.
+        callers: what stands for the lines of nodes in a traceback, by the address of the node.
+        constants: the initializers of graphs in nodes, by the address of the graph.
+        read_values: set when elements of a computed Tensor were read: the call depends on more than shapes.
+    """
+
+    def __init__(
+        self,
+        versions: Mapping[str, int],
+        functions: Mapping[tuple[str, str], FunctionProto],
+        listing: Listing | None,
+        root: Module,
+        callers: dict[int, Callable[..., Any]],
+        constants: dict[int, Names],
+    ) -> None:
+        self.versions = versions
+        self.functions = functions
+        self.listing = listing
+        self.root = root
+        self.callers = callers
+        self.constants = constants
+        self.read_values = False
+        self.steps = 0
+        self.calls = 0
+
+    def graph_of_model(self, graph: GraphProto, names: Names) -> list[Value]:
+        """The outputs of the outermost graph; its initializers are in the names around `names`."""
+        return self._nodes(graph, names)
+
+    def graph(self, graph: GraphProto, names: Names) -> list[Value]:
+        """The outputs of a graph in a node; its inputs are in `names`."""
+        constants = self.constants.get(id(graph))
+        if constants is None:
+            values: dict[str, Value] = {tensor.name: array_of_proto(tensor) for tensor in graph.initializer}
+            values.update({sparse.values.name: dense(sparse) for sparse in graph.sparse_initializer})
+            constants = self.constants[id(graph)] = Names(values)
+        names.constants = constants
+        return self._nodes(graph, names)
+
+    def _nodes(self, graph: GraphProto, names: Names) -> list[Value]:
+        last = _last_uses(graph)
+        for place, node in enumerate(graph.node):
+            self.node(node, names, self.versions, None)
+            for name in last.get(place, ()):  # what no later node reads is dropped
+                names.values.pop(name, None)
+                names.tensors.pop(name, None)
+        return [names[item.name] for item in graph.output]
+
+    def node(
+        self,
+        node: NodeProto,
+        names: Names,
+        versions: Mapping[str, int],
+        given: dict[str, AttributeProto] | None,
+    ) -> None:
+        """Evaluates a node and stores its outputs in `names`. `given`: the attributes of a function's call."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise OnnxError(f"more than {MOST_STEPS:,} nodes were evaluated: a loop of this model may not end")
+        try:
+            if self.listing is not None and id(node) in self.listing.line_of:
+                outputs = self._at_its_line(node, names, versions, given)
+            else:
+                outputs = self._outputs(node, names, versions, given)
+        except UnsupportedOperator as error:
+            if error.node:
+                raise
+            raise UnsupportedOperator(
+                f"{error} (node: {node_text(node)})", error.operator or node.op_type, node_text(node)
+            ) from error
+        except OnnxError as error:
+            if "(node: " in str(error):
+                raise
+            raise OnnxError(f"{error} (node: {node_text(node)})") from error
+        except (MemoryError, RecursionError):
+            raise
+        except Exception as error:  # of a Tensor function: which of the model's nodes led there
+            raise OnnxError(f"{type(error).__name__}: {error} (node: {node_text(node)})") from error
+        for name, value in zip(node.output, outputs):
+            if name:
+                names.values[name] = value
+
+    def _at_its_line(
+        self, node: NodeProto, names: Names, versions: Mapping[str, int], given: dict[str, AttributeProto] | None
+    ) -> Sequence[Value]:
+        """Evaluates a node below a stack frame at the node's line of the text, inside of the frames of its modules."""
+        assert self.listing is not None
+        caller = self.callers.get(id(node))
+        if caller is None:
+            caller = self.callers[id(node)] = self.listing.caller(node)
+        compute: Callable[[], Any] = lambda: self._outputs(node, names, versions, given)  # noqa: E731
+        module = self.root
+        modules = [module]
+        for name in scope_names(node):
+            module = module.part(name)
+            modules.append(module)
+        for module in reversed(modules[1:]):
+            compute = _inside(caller, module, compute)
+        outputs: Sequence[Value] = caller(self.root, compute)
+        return outputs
+
+    def _outputs(
+        self, node: NodeProto, names: Names, versions: Mapping[str, int], given: dict[str, AttributeProto] | None
+    ) -> Sequence[Value]:
+        domain, name = DOMAINS.get(node.domain, node.domain), node.op_type
+        inputs = [names[item] if item else None for item in node.input]
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        attributes = attributes_of(node, given)
+        version = versions.get(domain, 1)
+        if any(item.ref_attr_name for item in node.attribute):
+            node = _resolved(node, attributes)
+        own = self.functions.get((node.domain, name)) or self.functions.get((domain, name))
+        if own is not None:
+            return self._function(own, node, inputs, names)
+        if domain == "" and name in ("If", "Loop", "Scan", "SequenceMap"):
+            return self._control(name, attributes, inputs, names)
+        known = [item for item in inputs if isinstance(item, np.ndarray)]
+        if domain == "" and name in FOLDED and len(known) == len(inputs) and all(item.size <= SMALL for item in known):
+            folded = self._folded(node, attributes, inputs, version)
+            if folded is not None:
+                return folded
+        function = OPERATORS.get((domain, name))
+        if function is None:
+            body = self._standard_body(node, domain, inputs, version)
+            if body is not None:
+                return self._function(body, node, inputs, names)
+            title = f"{domain}.{name}" if domain else name
+            raise UnsupportedOperator(f"the operator {title} is not supported", title)
+        call = Node(
+            name,
+            version,
+            attributes,
+            inputs,
+            [bool(item) for item in node.output],
+            lambda index: names.tensor(node.input[index]),
+            lambda index: self._array(names[node.input[index]]),
+        )
+        outputs = function(call)
+        return outputs if isinstance(outputs, tuple) else (outputs,)
+
+    def _array(self, value: Value) -> Array:
+        """The elements of a value now."""
+        if isinstance(value, np.ndarray):
+            return value
+        if not isinstance(value, Tensor):
+            raise OnnxError("a tensor was expected, found a sequence or nothing")
+        self.read_values = True
+        return np.asarray(value.numpy()).astype(numpy_dtype(value.dtype))
+
+    def _folded(
+        self, node: NodeProto, attributes: Mapping[str, Any], inputs: list[Value], version: int
+    ) -> list[Value] | None:
+        """The outputs in NumPy, by the reference implementation of the `onnx` package; None if that refuses."""
+        if node.op_type in ("ConstantOfShape", "Expand", "Tile") and not _is_small(node.op_type, inputs):
+            return None
+        from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 (an extra)
+
+        plain = onnx_package().helper.make_node(
+            node.op_type,
+            [f"i{index}" if value is not None else "" for index, value in enumerate(inputs)],
+            [f"o{index}" for index in range(len(node.output))],
+        )
+        plain.attribute.extend(item for item in node.attribute if item.name in attributes)
+        feed = {f"i{index}": value for index, value in enumerate(inputs) if value is not None}
+        try:
+            with np.errstate(all="ignore"):
+                values = ReferenceEvaluator(plain, opsets={"": version}).run(None, feed)
+        except Exception:  # an old version of the operator, or elements that do not fit: the Tensor function decides
+            return None
+        return [np.asarray(value) for value in values]
+
+    # *** functions ***
+
+    def _standard_body(self, node: NodeProto, domain: str, inputs: list[Value], version: int) -> FunctionProto | None:
+        """The graph by which the standard defines the operator, or None."""
+        onnx = onnx_package()
+        try:
+            schema = onnx.defs.get_schema(node.op_type, max_inclusive_version=version, domain=domain)
+        except onnx.defs.SchemaError:
+            return None
+        if schema.has_function:
+            body: FunctionProto = schema.function_body
+            return body
+        if not schema.has_context_dependent_function:
+            return None
+        fitting = [one for one in schema.context_dependent_function_opset_versions if one <= version]
+        if not fitting:
+            return None
+        data = schema.get_context_dependent_function_with_opset_version(
+            max(fitting), node.SerializeToString(), [_type_of(value) for value in inputs]
+        )
+        if not data:
+            return None
+        body = onnx.FunctionProto()
+        body.ParseFromString(data)
+        return body
+
+    def _function(self, body: FunctionProto, node: NodeProto, inputs: list[Value], names: Names) -> list[Value]:
+        """The outputs of a call of a function."""
+        self.calls += 1
+        if self.calls > MOST_CALLS:
+            raise OnnxError(f"functions call each other more than {MOST_CALLS} deep")
+        inner = Names({"": None, **{name: None for name in body.input}})
+        for index, (name, value) in enumerate(zip(body.input, inputs)):
+            inner.values[name] = value
+            if isinstance(value, np.ndarray) and value.size > SMALL:  # one copy as a Tensor for all who ask
+                inner.values[name] = names.tensor(node.input[index])
+        given = {item.name: item for item in body.attribute_proto} | self._defaults(node)
+        given |= {item.name: item for item in node.attribute}
+        versions = dict(self.versions)
+        versions.update({DOMAINS.get(entry.domain, entry.domain): entry.version for entry in body.opset_import})
+        for step in body.node:
+            self.node(step, inner, versions, given)
+        self.calls -= 1
+        return [inner.values.get(name) for name in body.output]  # None: an output that this form of it does not compute
+
+    def _defaults(self, node: NodeProto) -> dict[str, AttributeProto]:
+        """The standard's defaults for the attributes of an operator."""
+        defs = onnx_package().defs
+        domain = DOMAINS.get(node.domain, node.domain)
+        try:
+            schema = defs.get_schema(node.op_type, self.versions.get(domain, 1), domain)
+        except defs.SchemaError:  # the model's own function
+            return {}
+        return {name: item.default_value for name, item in schema.attributes.items() if item.default_value.name}
+
+    # *** control flow ***
+
+    def _control(self, name: str, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
+        if name == "If":
+            branch = "then_branch" if bool(self._array(inputs[0]).reshape(())) else "else_branch"
+            return self.graph(attributes[branch], Names({}, names))
+        if name == "Loop":
+            return self._loop(attributes["body"], inputs, names)
+        if name == "SequenceMap":
+            return self._sequence_map(attributes["body"], inputs, names)
+        return self._scan(attributes, inputs, names)
+
+    def _loop(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
+        """A Loop, unrolled: its condition and its trip count are read."""
+        trips = int(self._array(inputs[0]).reshape(())) if inputs and inputs[0] is not None else MOST_STEPS
+        going = len(inputs) < 2 or inputs[1] is None or bool(self._array(inputs[1]).reshape(()))
+        carried = list(inputs[2:])
+        rows: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
+        step = 0
+        while step < trips and going:
+            values = [np.array(step, np.int64), np.array(going), *carried]
+            inner = Names({item.name: value for item, value in zip(body.input, values)}, names)
+            outputs = self.graph(body, inner)
+            going = bool(self._array(outputs[0]).reshape(()))
+            carried = outputs[1 : 1 + len(carried)]
+            for row, value in zip(rows, outputs[1 + len(carried) :]):
+                row.append(value)
+            step += 1
+        shapes = [_declared_shape(item) for item in body.output[1 + len(carried) :]]
+        return carried + [
+            stacked(row, 0) if row else np.zeros((0, *shape), dtype) for row, (shape, dtype) in zip(rows, shapes)
+        ]
+
+    def _scan(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
+        """A Scan, unrolled: one step for each element of the scanned axes."""
+        body, count = attributes["body"], int(attributes["num_scan_inputs"])
+        if self.versions.get("", 1) < 9:
+            return self._scan_8(attributes, inputs, names)
+        states = len(inputs) - count
+        outs = len(body.output) - states
+        carried, scanned = list(inputs[:states]), list(inputs[states:])
+        axes = list(attributes.get("scan_input_axes", [0] * count))
+        backwards = list(attributes.get("scan_input_directions", [0] * count))
+        out_axes = list(attributes.get("scan_output_axes", [0] * outs))
+        out_backwards = list(attributes.get("scan_output_directions", [0] * outs))
+        length = shape_of(scanned[0])[axes[0]] if scanned else 0
+        rows: list[list[Value]] = [[] for _ in range(outs)]
+        for step in range(length):
+            slices = [
+                taken(value, axis, length - 1 - step if back else step)
+                for value, axis, back in zip(scanned, axes, backwards)
+            ]
+            inner = Names({item.name: value for item, value in zip(body.input, [*carried, *slices])}, names)
+            outputs = self.graph(body, inner)
+            carried = outputs[:states]
+            for row, value in zip(rows, outputs[states:]):
+                row.append(value)
+        return carried + [
+            stacked(row[::-1] if back else row, axis) for row, axis, back in zip(rows, out_axes, out_backwards)
+        ]
+
+    def _scan_8(self, attributes: Mapping[str, Any], inputs: list[Value], names: Names) -> list[Value]:
+        """A Scan of operator set 8: a batch of sequences, each of its own."""
+        body, count = attributes["body"], int(attributes["num_scan_inputs"])
+        if inputs[0] is not None:
+            raise UnsupportedOperator("Scan: sequence_lens of operator set 8 is not supported", "Scan")
+        states = len(inputs) - 1 - count
+        batch = shape_of(inputs[-1])[0]
+        later = {**attributes, "scan_input_directions": attributes.get("directions", [0] * count)}
+        rows: list[list[Value]] = []
+        for place in range(batch):
+            self_versions, self.versions = self.versions, {**self.versions, "": 9}
+            rows.append(self._scan(later, [taken(value, 0, place) for value in inputs[1:]], names))
+            self.versions = self_versions
+        del states, body
+        return [stacked(list(column), 0) for column in zip(*rows)]
+
+    def _sequence_map(self, body: GraphProto, inputs: list[Value], names: Names) -> list[Value]:
+        """A SequenceMap: its body for each element of the first sequence."""
+        first = inputs[0]
+        if not isinstance(first, list):
+            raise OnnxError("SequenceMap: its first input is no sequence")
+        results: list[list[Any]] = [[] for _ in body.output]
+        for place in range(len(first)):
+            values = [value[place] if isinstance(value, list) else value for value in inputs]
+            inner = Names({item.name: value for item, value in zip(body.input, values)}, names)
+            for result, value in zip(results, self.graph(body, inner)):
+                result.append(value)
+        return list(results)
+
+
+def _resolved(node: NodeProto, attributes: Mapping[str, Any]) -> NodeProto:
+    """The node with values in place of references to a function's attributes."""
+    onnx = onnx_package()
+    resolved = onnx.NodeProto()
+    resolved.CopyFrom(node)
+    del resolved.attribute[:]
+    for item in node.attribute:
+        if not item.ref_attr_name:
+            resolved.attribute.append(item)
+        elif item.name in attributes:
+            value = attributes[item.name]
+            if isinstance(value, np.ndarray):
+                value = onnx.numpy_helper.from_array(value)
+            resolved.attribute.append(onnx.helper.make_attribute(item.name, value, attr_type=item.type or None))
+    return cast("NodeProto", resolved)
+
+
+def _is_small(operator: str, inputs: list[Value]) -> bool:
+    """Whether what an operator makes of a shape has few elements."""
+    sizes = [int(size) for size in np.asarray(inputs[-1]).reshape(-1)]
+    factor = int(np.prod(shape_of(inputs[0]), dtype=np.int64)) if operator == "Tile" else 1
+    return factor * math.prod(max(size, 1) for size in sizes) <= SMALL
+
+
+def _inside(caller: Callable[..., Any], module: Module, compute: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: caller(module, compute)
+
+
+def taken(value: Value, axis: int, place: int) -> Value:
+    """One slice of a tensor along an axis, without that axis."""
+    if value is None or isinstance(value, list):
+        raise OnnxError("a tensor was expected, found a sequence or nothing")
+    rank = len(value.shape)
+    return value[tuple([slice(None)] * (axis % rank) + [place])]
+
+
+def stacked(values: list[Value], axis: int) -> Value:
+    """Tensors of one shape along a new axis."""
+    if all(isinstance(value, np.ndarray) for value in values):
+        return np.stack([np.asarray(value) for value in values], axis)
+    first, *others = [tensor_of(value) for value in values]
+    return first.stack(*others, dim=axis)
+
+
+def _declared_shape(item: Any) -> tuple[tuple[int, ...], Any]:
+    """The shape and the NumPy dtype that an output is declared with; an unknown size counts as 0."""
+    onnx = onnx_package()
+    tensor = item.type.tensor_type
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type) if tensor.elem_type else np.dtype(np.float32)
+    return tuple(size.dim_value for size in tensor.shape.dim), dtype
+
+
+def _type_of(value: Value) -> bytes:
+    """A value's type, as a serialized TypeProto."""
+    onnx = onnx_package()
+    if value is None or isinstance(value, list):
+        return bytes(onnx.TypeProto().SerializeToString())
+    made = onnx.helper.make_tensor_type_proto(number_of(value), list(shape_of(value)))
+    return bytes(made.SerializeToString())
+
+
+def _last_uses(graph: GraphProto) -> dict[int, list[str]]:
+    """For each node, the names that no later node reads and that are no outputs of the graph."""
+    last: dict[str, int] = {}
+    for place, node in enumerate(graph.node):
+        for name in node.output:
+            last.setdefault(name, place)
+        for name in _read_by(node):
+            if name in last:
+                last[name] = place
+    for item in graph.output:
+        last.pop(item.name, None)
+    found: dict[int, list[str]] = {}
+    for name, place in last.items():
+        found.setdefault(place, []).append(name)
+    return found
+
+
+def _read_by(node: NodeProto) -> set[str]:
+    """The names that a node reads, with those that its graphs read from around them."""
+    names = set(node.input)
+    for graph in graphs_of(node):
+        names |= {item.name for item in graph.output}
+        for inner in graph.node:
+            names |= _read_by(inner)
+    return names

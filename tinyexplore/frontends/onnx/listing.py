@@ -1,0 +1,175 @@
+"""A model as text, one node a line, and code whose lines are those: what a stack frame points at.
+
+The text is that of `onnx.printer`, with large constants and initializers left out. A node's line is compiled to a
+call at that place, so that a traceback, a profiler and the explorer name the node's line as they name Python's.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Callable, Iterator
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.frontends.onnx.reading import graphs_of, onnx_package
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+SHOWN = 8  # elements of a constant that are printed
+WIDEST = 400  # characters of a line
+STACK = "pkg.torch.onnx.stack_trace"  # where PyTorch's exporter writes the Python lines of a node
+SCOPES = "pkg.torch.onnx.name_scopes"
+ROOT = "__root__"
+
+
+class Listing:
+    """The text of a model.
+
+    Attributes:
+        file: the name under which the text is a source file.
+        text: the lines.
+        line_of: the line of each node, by the address of its NodeProto, counted from 1.
+    """
+
+    def __init__(self, model: ModelProto, name: str) -> None:
+        self.file = f"<{name}>"
+        self.lines: list[str] = []
+        self.line_of: dict[int, int] = {}
+        self._protos: list[Any] = []  # held: their addresses are keys
+        for entry in model.opset_import:
+            self.lines.append(f"# opset {entry.domain or 'ai.onnx'} {entry.version}")
+        if model.producer_name:
+            self.lines.append(f"# made by {_plain(model.producer_name)} {_plain(model.producer_version)}".rstrip())
+        self._graph(model.graph, "", model.graph.name or "model")
+        for function in model.functions:
+            self.lines += ["", f"function {_plain(function.name)}({', '.join(map(_plain, function.input))}) {{"]
+            for node in function.node:
+                self._node(node, "  ")
+            self.lines.append("}  # -> " + ", ".join(map(_plain, function.output)))
+        self.text = "\n".join(self.lines) + "\n"
+        # without a time, so that `linecache.checkcache` keeps it although there is no such file
+        linecache.cache[self.file] = (len(self.text), None, [line + "\n" for line in self.lines], self.file)
+
+    def close(self) -> None:
+        """Removes the text from Python's cache of source files."""
+        linecache.cache.pop(self.file, None)
+
+    def _graph(self, graph: GraphProto, indent: str, name: str) -> None:
+        initial = {tensor.name for tensor in graph.initializer}
+        takes = ", ".join(_declared(item) for item in graph.input if item.name not in initial)
+        self.lines.append(f"{indent}{_plain(name)}({takes}) {{")
+        for node in graph.node:
+            self._node(node, indent + "  ")
+        gives = ", ".join(_declared(item) for item in graph.output)
+        self.lines.append(f"{indent}}}  # -> {gives}")
+
+    def _node(self, node: NodeProto, indent: str) -> None:
+        self._protos.append(node)
+        self.line_of[id(node)] = len(self.lines) + 1
+        text = node_text(node)
+        origin = next((entry.value for entry in node.metadata_props if entry.key == STACK), "")
+        if last := _last_frame(origin):
+            text += f"  # {last}"
+        self.lines.append(indent + text)
+        for inner in graphs_of(node):
+            self._graph(inner, indent + "  ", inner.name or "graph")
+
+    def caller(self, node: NodeProto) -> Callable[[Any, Callable[[], Any]], Any]:
+        """A function of a module and of what computes the node; it calls that at the node's line.
+
+        Its first parameter is called `self`, as a method's is: the explorer finds the node's module by it.
+        """
+        line = self.line_of[id(node)]
+        text = self.lines[line - 1]
+        start, end = len(text) - len(text.lstrip()), len(text.partition("  # ")[0].encode())
+        name = node.op_type if node.op_type.isidentifier() and not iskeyword(node.op_type) else "node"
+        function = ast.parse(f"def {name}(self, compute): return compute()").body[0]
+        tree = ast.Module([function], [])
+        for part in ast.walk(tree):
+            if isinstance(part, (ast.expr, ast.stmt, ast.arg)):  # all of it stands where the node does
+                part.lineno = part.end_lineno = line
+                part.col_offset, part.end_col_offset = start, end
+        space: dict[str, Any] = {"__name__": self.file}
+        exec(compile(tree, self.file, "exec"), space)  # of names that are checked above; it calls `compute` only
+        made: Callable[[Any, Callable[[], Any]], Any] = space[name]
+        return made
+
+
+def node_text(node: NodeProto) -> str:
+    """A node on one line: outputs, operator, attributes and inputs."""
+    onnx = onnx_package()
+    short = onnx.NodeProto()
+    short.CopyFrom(node)
+    del short.metadata_props[:]
+    for attribute in short.attribute:
+        kind = attribute.type
+        if kind in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
+            _replace(attribute, "below")
+        elif kind == onnx.AttributeProto.TENSOR:
+            dims = list(attribute.t.dims)
+            count = 1
+            for size in dims:
+                count *= size
+            if count > SHOWN or attribute.t.data_location == 1:
+                _replace(attribute, f"{onnx.TensorProto.DataType.Name(attribute.t.data_type).lower()}{dims}")
+    graph = onnx.GraphProto()
+    graph.name = "g"
+    graph.node.append(short)
+    try:
+        text = onnx.printer.to_text(graph)
+    except Exception:  # of a malformed attribute: the name is what there is to show
+        return f"{', '.join(map(_plain, node.output))} = {_plain(node.op_type)}({', '.join(map(_plain, node.input))})"
+    body = text.partition("{")[2].rpartition("}")[0]
+    line = " ".join(_plain(body).split())
+    return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
+
+
+def _replace(attribute: Any, text: str) -> None:
+    """Makes the attribute a text."""
+    name = attribute.name
+    attribute.Clear()
+    attribute.name, attribute.type, attribute.s = name, 3, text.encode()
+
+
+def _declared(item: ValueInfoProto) -> str:
+    """A name with its type: "x: float[1, 3, height]"."""
+    onnx = onnx_package()
+    kind = item.type.WhichOneof("value")
+    if kind != "tensor_type":
+        return f"{_plain(item.name)}: {(kind or 'unknown').replace('_type', '')}"
+    tensor = item.type.tensor_type
+    names = {value: key.lower() for key, value in onnx.TensorProto.DataType.items()}
+    sizes = [_plain(size.dim_param) or "?" if size.WhichOneof("value") != "dim_value" else str(size.dim_value)
+             for size in tensor.shape.dim]  # fmt: skip
+    shape = f"[{', '.join(sizes)}]" if tensor.HasField("shape") else ""
+    return f"{_plain(item.name)}: {names.get(tensor.elem_type, '?')}{shape}"
+
+
+def _last_frame(stack: str) -> str:
+    """The innermost line of a Python stack as text: "model.py:12 in forward"."""
+    frames = [line.strip() for line in stack.splitlines() if line.strip().startswith("File ")]
+    if not frames:
+        return ""
+    file, _, rest = frames[-1].removeprefix("File ").partition(", line ")
+    line, _, function = rest.partition(", in ")
+    return _plain(f"{file.strip(chr(34)).rpartition('/')[2]}:{line}" + (f" in {function}" if function else ""))
+
+
+def _plain(text: str) -> str:
+    """Text of a stranger on one line, without control characters."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def scope_names(node: NodeProto) -> Iterator[str]:
+    """The modules that a node stands in, outermost first: from the exporter's metadata, or from a name of paths.
+
+    "/encoder/layer.0/MatMul" stands in "encoder" and "layer.0".
+    """
+    for entry in node.metadata_props:
+        if entry.key == SCOPES:
+            yield from [part.strip(" '\"") for part in entry.value.strip("[]").split(",")][1:-1]
+            return
+    name = node.name.partition(";")[0]  # a converter joins the names of nodes that it made one of
+    yield from [part for part in name.split("/")[:-1] if part and part != ROOT]

@@ -1,0 +1,337 @@
+"""A loaded model: a function of arrays or Tensors by the names of its inputs."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.frontends.onnx.errors import OnnxError
+from tinyexplore.frontends.onnx.evaluation import SMALL, Evaluation, Graph, Module, Names
+from tinyexplore.frontends.onnx.listing import Listing, scope_names
+from tinyexplore.frontends.onnx.reading import DOMAINS, array_in, dense, read_model
+from tinyexplore.frontends.onnx.values import (
+    Array,
+    Value,
+    array_dtype,
+    check_shape,
+    dtype_of_number,
+    numpy_dtype,
+    tensor_of,
+)
+from tinyexplore.jit import TinyJit
+from tinyexplore.tensor import Tensor
+from tinyexplore.trace import active_recorder
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, ValueInfoProto
+
+RANDOM_INT = 2  # random integer inputs are below it: safe as an index and as a flag
+MOST_FIXED = 64  # elements of an integer input whose values may choose a program
+MOST_REPLAYED = 8  # shapes of inputs for which a captured program is kept
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a model.
+
+    Attributes:
+        name: its name.
+        dtype: of its elements.
+        shape: a size is a number, or the name of a size that the caller chooses ("" where the model names none).
+            None: the model does not say how many dimensions it has.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int | str, ...] | None
+
+    def __str__(self) -> str:
+        sizes = "…" if self.shape is None else ", ".join(str(size) or "?" for size in self.shape)
+        return f"{self.name}: {self.dtype.name}[{sizes}]"
+
+
+class Model:
+    """An ONNX model as a function: `model(x)`, `model(input_ids=ids, attention_mask=mask)`.
+
+    The first call with inputs of certain shapes evaluates the graph on Tensors; later ones replay its kernels, unless
+    the model reads elements of its intermediate tensors (a condition of an If, the boxes of NonMaxSuppression).
+
+    Attributes:
+        name: of the file or of the graph.
+        inputs: what a call takes, in order.
+        outputs: the names of what it returns.
+        text: the model as text, one node a line.
+        parameters: the initializers that kernels read, by name.
+    """
+
+    def __init__(self, proto: ModelProto, folder: Path | None = None, name: str = "") -> None:
+        self.proto = proto
+        self.name = name or proto.graph.name or "model.onnx"
+        graph = proto.graph
+        self._versions = {DOMAINS.get(entry.domain, entry.domain): entry.version for entry in proto.opset_import}
+        self._versions.setdefault("", 1)
+        self._functions = {(one.domain, one.name): one for one in proto.functions}
+        self._listing = Listing(proto, self.name)
+        constants: dict[str, Value] = {tensor.name: array_in(tensor, folder) for tensor in graph.initializer}
+        constants.update({one.values.name: dense(one) for one in graph.sparse_initializer})
+        self._constants = Names(constants)
+        self._root = Graph(self.name)
+        self._callers: dict[int, Any] = {}
+        self._graph_constants: dict[int, Names] = {}
+        self._replayed: dict[Any, TinyJit[Any] | None] = {}
+        self._read_inputs = False  # some call showed that elements of small integer inputs decide what is computed
+        self.inputs = tuple(_input(item) for item in graph.input if item.name not in constants)
+        self._defaults = {item.name for item in graph.input if item.name in constants}
+        self.outputs = tuple(item.name for item in graph.output)
+        self._place_parameters()
+        weakref.finalize(self, self._listing.close)
+
+    @property
+    def text(self) -> str:
+        return self._listing.text
+
+    @property
+    def parameters(self) -> Mapping[str, Tensor]:
+        return self._constants.tensors
+
+    def _place_parameters(self) -> None:
+        """Makes Tensors of the initializers that kernels read, and puts each into the module that reads it."""
+        vars(self._root)["parameters"] = self._constants.tensors
+        for node in self.proto.graph.node:
+            module: Module = self._root
+            for part in scope_names(node):
+                module = module.part(part)
+            for name in node.input:
+                value = self._constants.values.get(name)
+                if isinstance(value, np.ndarray) and (value.dtype.kind not in "iubOSU" or value.size > SMALL):
+                    with suppress(OnnxError):  # of a type without a dtype: an error only if a kernel reads it
+                        tensor = self._constants.tensor(name)
+                        if module is not self._root:
+                            vars(module).setdefault(name.rpartition(".")[2] or name, tensor)
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """The outputs for these inputs: one Tensor, or a tuple with one for each output of the model.
+
+        Args:
+            values: Tensors, arrays or numbers, in the order of `inputs`.
+            named: the same by name; also other values for initializers that are declared as inputs.
+
+        Raises:
+            TypeError: an input is missing, unknown, or given twice.
+            OnnxError: an input has another rank, size or dtype than the model declares.
+            UnsupportedOperator: the model needs what this front end does not have.
+        """
+        given = self._bind(values, named)
+        if active_recorder() is not None:  # a capture shows the program, not its replay
+            return _result(self._evaluate(given)[0])
+        return _result(self._call(given))
+
+    def _bind(self, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Value]:
+        """The inputs by name, checked."""
+        if len(values) > len(self.inputs):
+            raise TypeError(f"{self.name} takes {len(self.inputs)} inputs; {len(values)} were given")
+        given: dict[str, Any] = dict(zip((item.name for item in self.inputs), values))
+        for name, value in named.items():
+            if name in given:
+                raise TypeError(f"{self.name}: the input {name!r} was given twice")
+            given[name] = value
+        known = {item.name: item for item in self.inputs}
+        if unknown := sorted(set(given) - set(known) - self._defaults):
+            raise TypeError(f"{self.name} has no input {unknown[0]!r}; its inputs: {', '.join(map(str, self.inputs))}")
+        if missing := [item for item in self.inputs if item.name not in given]:
+            raise TypeError(f"{self.name}: the input {missing[0]} is missing")
+        sizes: dict[str, tuple[int, str]] = {}
+        return {name: _checked(known.get(name), value, sizes) for name, value in given.items()}
+
+    def _evaluate(
+        self, given: Mapping[str, Value], fixed: Mapping[str, Array] | None = None
+    ) -> tuple[list[Value], bool]:
+        """The outputs, and whether elements of a computed Tensor were read on the way.
+
+        Inputs are Tensors, but for those in `fixed`: their elements are known, and what follows from them as well.
+        """
+        run = Evaluation(
+            self._versions, self._functions, self._listing, self._root, self._callers, self._graph_constants
+        )
+        values = {name: tensor_of(value) if isinstance(value, np.ndarray) else value for name, value in given.items()}
+        names = Names({**values, **(fixed or {})}, self._constants)
+        return run.graph_of_model(self.proto.graph, names), run.read_values
+
+    def _call(self, given: Mapping[str, Value]) -> list[Value]:
+        """The outputs: replayed where that can be, else evaluated.
+
+        Where elements of a small integer input decide what is computed, there is a program for each of its values.
+        """
+        fixed = self._fixed(given) if self._read_inputs else {}
+        tensors = {name: value for name, value in given.items() if name not in fixed}
+        if not tensors or any(value is None or isinstance(value, list) for value in tensors.values()):
+            return self._evaluate(given)[0]
+        key = (
+            tuple((name, value.shape, value.dtype, _device(value)) for name, value in tensors.items()),  # type: ignore[union-attr, arg-type]
+            tuple((name, value.tobytes()) for name, value in fixed.items()),
+        )
+        if key not in self._replayed:
+            outputs, reads = self._evaluate(given, fixed)
+            if reads and not self._read_inputs and self._fixed(given):
+                self._read_inputs = True
+                return self._call(given)
+            fits = not reads and all(isinstance(value, Tensor) for value in outputs)
+            while len(self._replayed) >= MOST_REPLAYED:
+                self._replayed.pop(next(iter(self._replayed)))
+            self._replayed[key] = self._captured(tuple(tensors), fixed) if fits else None
+            return outputs
+        replayed = self._replayed[key]
+        if replayed is None:
+            return self._evaluate(given, fixed)[0]
+        with_data = [
+            tensor_of(value).contiguous().realize() for value in tensors.values()
+        ]  # an array shares its memory
+        outputs = [output.clone() for output in replayed(*with_data)]  # the next replay writes into the same memory
+        Tensor.realize(*outputs)
+        return list(outputs)
+
+    def _fixed(self, given: Mapping[str, Value]) -> dict[str, Array]:
+        """The elements of the small inputs of integers and booleans."""
+        return {
+            name: value if isinstance(value, np.ndarray) else np.asarray(value.numpy())
+            for name, value in given.items()
+            if isinstance(value, (Tensor, np.ndarray)) and _is_small_int(value)
+        }
+
+    def _captured(self, names: tuple[str, ...], fixed: Mapping[str, Array]) -> TinyJit[Any]:
+        def program(*values: Tensor) -> list[Tensor]:
+            outputs = [tensor_of(value) for value in self._evaluate(dict(zip(names, values)), fixed)[0]]
+            Tensor.realize(*outputs)
+            return outputs
+
+        return TinyJit(program)
+
+    def random_inputs(
+        self, sizes: Mapping[str, int] | None = None, seed: int = 0, without: Collection[str] = ()
+    ) -> dict[str, Tensor]:
+        """Inputs of the declared shapes: floats from a normal distribution, integers of 0 and 1.
+
+        Args:
+            sizes: values for the sizes that the model leaves open, by their names; the others are 1.
+            seed: of NumPy's generator.
+            without: names of inputs that need no value.
+
+        Raises:
+            OnnxError: an input has no declared shape, or `sizes` names a size that no input has.
+        """
+        sizes = dict(sizes or {})
+        open_sizes = {size for item in self.inputs for size in item.shape or () if isinstance(size, str)}
+        if unknown := sorted(set(sizes) - open_sizes):
+            known = ", ".join(sorted(filter(None, open_sizes))) or "none"
+            raise OnnxError(f"{self.name} has no open size {unknown[0]!r}; it has: {known}")
+        generator = np.random.default_rng(seed)
+        made: dict[str, Tensor] = {}
+        for item in self.inputs:
+            if item.name in without:
+                continue
+            if item.shape is None:
+                raise OnnxError(f"the input {item.name!r} declares no shape: give it a value")
+            shape = check_shape(tuple(sizes.get(size, 1) if isinstance(size, str) else size for size in item.shape))
+            if dtypes.is_float(item.dtype):
+                values = generator.standard_normal(shape, np.float32)
+            else:
+                values = generator.integers(0, RANDOM_INT, shape).astype(np.int64)
+            made[item.name] = tensor_of(np.asarray(values)).cast(item.dtype).realize()
+        return made
+
+    def __repr__(self) -> str:
+        takes = ", ".join(map(str, self.inputs))
+        count = sum(tensor.numel() for tensor in self.parameters.values())
+        return (
+            f"{self.name}: ({takes}) → {', '.join(self.outputs)};"
+            f" {len(self.proto.graph.node):,} nodes, {count:,} parameters, operator set {self._versions['']}"
+        )
+
+
+def load(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
+    """Loads an ONNX model: `model = load("model.onnx"); y = model(x)`.
+
+    Args:
+        source: a path, the bytes of a file, or an `onnx.ModelProto`.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        OnnxError: it is no model, it is malformed, it exceeds a bound, or its data lies outside of its folder.
+        ImportError: the package `onnx` is missing.
+    """
+    proto, folder = read_model(source)
+    name = Path(source).name if isinstance(source, (str, os.PathLike)) else ""
+    return Model(proto, folder, name)
+
+
+def _input(item: ValueInfoProto) -> Input:
+    kind = item.type.WhichOneof("value")
+    if kind != "tensor_type":
+        return Input(item.name, dtypes.void, None)
+    tensor = item.type.tensor_type
+    if not tensor.HasField("shape"):
+        return Input(item.name, dtype_of_number(tensor.elem_type), None)
+    shape = tuple(
+        int(size.dim_value)
+        if size.WhichOneof("value") == "dim_value" and size.dim_value >= 0
+        else (size.dim_param if size.dim_param.isidentifier() else "")
+        for size in tensor.shape.dim
+    )
+    return Input(item.name, dtype_of_number(tensor.elem_type), shape)
+
+
+def _checked(declared: Input | None, value: Any, sizes: dict[str, tuple[int, str]]) -> Value:
+    """An input that fits its declaration. `sizes`: the open sizes that earlier inputs fixed, by name."""
+    if isinstance(value, list) and any(isinstance(item, (Tensor, np.ndarray, list)) for item in value):
+        if declared is not None and declared.dtype is dtypes.void:
+            return [item if isinstance(item, Tensor) else np.asarray(item) for item in value]
+    if value is None or (declared is not None and declared.dtype is dtypes.void):
+        return value if value is None or isinstance(value, (Tensor, list)) else np.asarray(value)
+    tensor: Tensor | Array = value if isinstance(value, Tensor) else np.asarray(value)
+    dtype = tensor.dtype if isinstance(tensor, Tensor) else array_dtype(tensor)
+    if declared is not None and dtype != declared.dtype and not isinstance(value, (Tensor, np.ndarray)):
+        tensor = np.asarray(value, numpy_dtype(declared.dtype))  # numbers and lists of them have no dtype of their own
+        dtype = declared.dtype
+    if declared is None:
+        return tensor
+    if dtype != declared.dtype:
+        raise OnnxError(f"the input {declared} was given {dtype.name}; cast it")
+    shape = tuple(tensor.shape)
+    if declared.shape is None:
+        return tensor
+    if len(shape) != len(declared.shape):
+        raise OnnxError(f"the input {declared} was given {len(shape)} dimensions: {shape}")
+    for size, wanted in zip(shape, declared.shape):
+        if isinstance(wanted, int) and wanted != size:
+            raise OnnxError(f"the input {declared} was given the shape {shape}")
+        if isinstance(wanted, str) and wanted and sizes.setdefault(wanted, (size, declared.name))[0] != size:
+            raise OnnxError(
+                f"the input {declared} was given the shape {shape}; {wanted} is {sizes[wanted][0]} in"
+                f" {sizes[wanted][1]!r}"
+            )
+    return tensor
+
+
+def _device(value: Tensor | Array) -> str:
+    return value.device if isinstance(value, Tensor) else ""
+
+
+def _is_small_int(value: Tensor | Array) -> bool:
+    """Whether a value is of integers or booleans, and few."""
+    if isinstance(value, Tensor):
+        return not dtypes.is_float(value.dtype) and value.numel() <= MOST_FIXED
+    return value.dtype.kind in "iub" and value.size <= MOST_FIXED
+
+
+def _result(outputs: list[Value]) -> Any:
+    """What a call returns: arrays that were computed on the way become Tensors, too."""
+    made = tuple(tensor_of(value) if isinstance(value, np.ndarray) else value for value in outputs)
+    return made[0] if len(made) == 1 else made

@@ -1,0 +1,158 @@
+"""One node that is being evaluated, and the table of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tinyexplore.dtype import DType
+from tinyexplore.frontends.onnx.errors import OnnxError, UnsupportedOperator
+from tinyexplore.frontends.onnx.values import Array, Value, array_dtype, dtype_of_number, shape_of
+from tinyexplore.tensor import Tensor
+
+T = TypeVar("T")
+
+
+class Node:
+    """A node with the values of its inputs. An operator is a function of it.
+
+    Attributes:
+        operator: its name, such as "Conv".
+        version: of the operator set that the model names; the meaning of some operators depends on it.
+        attributes: as Python values; a graph stays a GraphProto.
+        outputs: how many outputs it has.
+        used: for each output, whether something reads it.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        version: int,
+        attributes: Mapping[str, Any],
+        inputs: list[Value],
+        used: list[bool],
+        as_tensor: Callable[[int], Tensor],
+        as_array: Callable[[int], Array],
+    ) -> None:
+        self.operator = operator
+        self.version = version
+        self.attributes = attributes
+        self.inputs = inputs
+        self.used = used
+        self._as_tensor = as_tensor
+        self._as_array = as_array
+
+    @property
+    def outputs(self) -> int:
+        return len(self.used)
+
+    def has(self, index: int) -> bool:
+        """Whether the input is given."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def tensor(self, index: int) -> Tensor:
+        """An input as a Tensor. OnnxError if it is missing."""
+        if not self.has(index):
+            raise OnnxError(f"{self.operator}: input {index} is missing")
+        return self._as_tensor(index)
+
+    def tensor_or(self, index: int) -> Tensor | None:
+        """An optional input as a Tensor; None if it is missing."""
+        return self.tensor(index) if self.has(index) else None
+
+    def tensors(self) -> list[Tensor]:
+        """All inputs as Tensors."""
+        return [self.tensor(index) for index in range(len(self.inputs))]
+
+    def array(self, index: int) -> Array:
+        """The elements of an input now. They are computed if they must be: a later call cannot be replayed then."""
+        if not self.has(index):
+            raise OnnxError(f"{self.operator}: input {index} is missing")
+        return self._as_array(index)
+
+    def ints(self, index: int) -> list[int]:
+        """The elements of an input, as integers."""
+        return [int(item) for item in np.asarray(self.array(index)).reshape(-1)]
+
+    def scalar(self, index: int) -> Any:
+        """The one element of an input, as a Python number."""
+        array = np.asarray(self.array(index))
+        if array.size != 1:
+            raise OnnxError(f"{self.operator}: input {index} has {array.size} elements; one was expected")
+        return array.reshape(()).item()
+
+    def sequence(self, index: int) -> list[Any]:
+        """An input that is a sequence."""
+        value = self.inputs[index]
+        if not isinstance(value, list):
+            raise OnnxError(f"{self.operator}: input {index} is no sequence")
+        return value
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """The shape of an input."""
+        return shape_of(self.inputs[index])
+
+    def dtype(self, index: int) -> DType:
+        """The dtype of an input."""
+        value = self.inputs[index]
+        return array_dtype(value) if isinstance(value, np.ndarray) else self.tensor(index).dtype
+
+    def attribute(self, name: str, default: T) -> T:
+        """An attribute, or `default`."""
+        value = self.attributes.get(name, default)
+        return value  # type: ignore[no-any-return]
+
+    def required(self, name: str) -> Any:
+        """An attribute that must be there. OnnxError if it is not."""
+        if name not in self.attributes:
+            raise OnnxError(f"{self.operator}: the attribute {name!r} is missing")
+        return self.attributes[name]
+
+    def dtype_attribute(self, name: str, default: DType) -> DType:
+        """An attribute that names a dtype."""
+        number = self.attributes.get(name)
+        return default if not number else dtype_of_number(int(number))
+
+    def axis(self, rank: int, default: int = 0) -> int:
+        """The attribute `axis`, counted from the front. OnnxError outside of the rank."""
+        return axis_in(self.attribute("axis", default), rank)
+
+    def unsupported(self, what: str) -> UnsupportedOperator:
+        """An error to raise: a mode of this operator that is not supported."""
+        return UnsupportedOperator(f"{self.operator}: {what} is not supported", self.operator)
+
+
+Operator = Callable[[Node], "Value | tuple[Value, ...]"]
+OPERATORS: dict[tuple[str, str], Operator] = {}  # by domain ("" is the standard's) and name
+
+
+def operator(*names: str, domain: str = "") -> Callable[[Operator], Operator]:
+    """Registers a function for operators of these names."""
+
+    def register(function: Operator) -> Operator:
+        for name in names:
+            if (domain, name) in OPERATORS:
+                raise ValueError(f"the operator {name} has a function already")
+            OPERATORS[domain, name] = function
+        return function
+
+    return register
+
+
+def axis_in(axis: int, rank: int) -> int:
+    """An axis counted from the front. OnnxError if the rank has no such axis."""
+    if not -max(rank, 1) <= axis < max(rank, 1):
+        raise OnnxError(f"axis {axis} of a tensor with {rank} dimensions")
+    return axis % max(rank, 1)
+
+
+def supported_operators() -> list[str]:
+    """The operators with a function here, sorted; those of other domains as "domain.Name".
+
+    Operators that the standard defines by a graph of others are supported beside these.
+    """
+    from tinyexplore.frontends.onnx import operators  # noqa: F401, PLC0415 (fills the table)
+
+    return sorted(f"{domain}.{name}" if domain else name for domain, name in OPERATORS)

@@ -1,0 +1,148 @@
+"""Operators that read or write at computed places: gather, scatter, one-hot, sort, select."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.onnx.errors import OnnxError
+from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.values import Value, check_shape
+from tinyexplore.tensor import Tensor
+
+REDUCTIONS = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+
+
+def wrapped(index: Tensor, size: int) -> Tensor:
+    """Places counted from the front: a negative one counts from the end."""
+    index = index.cast(dtypes.int64)
+    return (index < 0).where(index + size, index)
+
+
+@operator("Gather")
+def _gather(node: Node) -> Tensor:
+    x = node.tensor(0)
+    axis = node.axis(x.ndim)
+    index = node.inputs[1]
+    if isinstance(index, np.ndarray) and index.ndim == 0:
+        place = int(index)
+        if not -x.shape[axis] <= place < x.shape[axis]:
+            raise OnnxError(f"Gather: the index {place} of an axis of size {x.shape[axis]}")
+        return x[tuple([slice(None)] * axis + [place])]
+    return x[tuple([slice(None)] * axis + [wrapped(node.tensor(1), x.shape[axis])])]
+
+
+@operator("GatherElements")
+def _gather_elements(node: Node) -> Tensor:
+    x = node.tensor(0)
+    axis = node.axis(x.ndim)
+    return x.gather(axis, wrapped(node.tensor(1), x.shape[axis]))
+
+
+@operator("GatherND")
+def _gather_nd(node: Node) -> Tensor:
+    x, index = node.tensor(0), node.tensor(1)
+    batch, count = node.attribute("batch_dims", 0), index.shape[-1]
+    rank = index.ndim - 1
+    places = [
+        Tensor.arange(x.shape[axis]).reshape(tuple(-1 if at == axis else 1 for at in range(rank)))
+        for axis in range(batch)
+    ]
+    places += [wrapped(index[..., at], x.shape[batch + at]) for at in range(count)]
+    return x[tuple(places)]
+
+
+@operator("ScatterElements", "Scatter")
+def _scatter_elements(node: Node) -> Tensor:
+    x, updates = node.tensor(0), node.tensor(2)
+    axis = node.axis(x.ndim)
+    index = wrapped(node.tensor(1), x.shape[axis])
+    reduction = node.attribute("reduction", "none")
+    if reduction == "none":
+        return x.scatter(axis, index, updates)
+    return x.scatter_reduce(axis, index, updates, REDUCTIONS[reduction])
+
+
+@operator("ScatterND")
+def _scatter_nd(node: Node) -> Tensor:
+    """Written as a scatter of rows: the axes that an index names are one axis, the others are the row."""
+    x, index, updates = node.tensor(0), node.tensor(1), node.tensor(2)
+    count = index.shape[-1]
+    rows, width, entries = math.prod(x.shape[:count]), math.prod(x.shape[count:]), math.prod(index.shape[:-1])
+    if not entries:
+        return x
+    flat = Tensor.zeros(*index.shape[:-1], dtype=dtypes.int64)
+    for at in range(count):
+        flat = flat + wrapped(index[..., at], x.shape[at]) * math.prod(x.shape[at + 1 : count])
+    places = flat.reshape((entries, 1)).expand((entries, width))
+    target, source = x.reshape((rows, width)), updates.reshape((entries, width))
+    reduction = node.attribute("reduction", "none")
+    if reduction == "none":
+        return target.scatter(0, places, source).reshape(x.shape)
+    return target.scatter_reduce(0, places, source, REDUCTIONS[reduction]).reshape(x.shape)
+
+
+@operator("TensorScatter")
+def _tensor_scatter(node: Node) -> Tensor:
+    """Writes an update into a cache at a place of its own for each batch entry."""
+    cache, update = node.tensor(0), node.tensor(1)
+    axis = axis_in(node.attribute("axis", -2), cache.ndim)
+    size, length = cache.shape[axis], update.shape[axis]
+    start = node.tensor(2).cast(dtypes.int64) if node.has(2) else Tensor.zeros(cache.shape[0], dtype=dtypes.int64)
+    start = start.reshape((-1,) + (1,) * (cache.ndim - 1))
+    steps = Tensor.arange(length).cast(dtypes.int64)
+    places = start + steps.reshape(tuple(-1 if at == axis else 1 for at in range(cache.ndim)))
+    if node.attribute("mode", "linear") == "circular":
+        places = places % size
+    return cache.scatter(axis, places.expand(tuple(update.shape)), update)
+
+
+@operator("OneHot")
+def _one_hot(node: Node) -> Tensor:
+    depth, index, values = int(node.scalar(1)), node.tensor(0).cast(dtypes.int64), node.tensor(2)
+    check_shape((*index.shape, depth))
+    axis = axis_in(node.attribute("axis", -1), index.ndim + 1)
+    index = wrapped(index, depth).unsqueeze(axis)
+    classes = Tensor.arange(depth).reshape(tuple(depth if at == axis else 1 for at in range(index.ndim)))
+    return index.eq(classes.cast(dtypes.int64)).where(values[1], values[0])
+
+
+@operator("TopK")
+def _top_k(node: Node) -> tuple[Value, ...]:
+    x = node.tensor(0)
+    count = int(node.scalar(1)) if node.has(1) else int(node.required("k"))
+    values, places = x.topk(count, node.attribute("axis", -1), bool(node.attribute("largest", 1)))
+    return values, places.cast(dtypes.int64)
+
+
+# *** the size of the result depends on the elements: they are read, and the result is an array ***
+
+
+@operator("NonZero")
+def _non_zero(node: Node) -> Value:
+    return np.array(np.nonzero(node.array(0)), np.int64)
+
+
+@operator("Compress")
+def _compress(node: Node) -> Tensor:
+    x, chosen = node.tensor(0), np.flatnonzero(node.array(1))
+    axis = node.attribute("axis", None)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    return x[tuple([slice(None)] * axis_in(axis, x.ndim) + [Tensor(chosen.astype(np.int64))])]
+
+
+@operator("Unique")
+def _unique(node: Node) -> tuple[Value, ...]:
+    array, axis = node.array(0), node.attribute("axis", None)
+    values, first, inverse, counts = np.unique(array, True, True, True, axis=axis)
+    inverse = inverse.reshape(-1)
+    if not node.attribute("sorted", 1):
+        order = np.argsort(first)
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        values = np.take(values, order, axis or 0)
+        first, counts, inverse = first[order], counts[order], place[inverse]
+    return values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)

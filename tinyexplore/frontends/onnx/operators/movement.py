@@ -1,0 +1,237 @@
+"""Operators that move elements without computing: reshape, transpose, slice, pad, concatenate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.onnx.errors import OnnxError
+from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.values import Value, check_shape
+from tinyexplore.tensor import Tensor
+
+
+def axes_input(node: Node, index: int = 1) -> list[int] | None:
+    """The axes: an input of later versions, an attribute of earlier ones; None: not given."""
+    if node.has(index):
+        return node.ints(index)
+    axes: list[int] | None = node.attribute("axes", None)
+    return axes
+
+
+@operator("Shape")
+def _shape(node: Node) -> Value:
+    sizes = list(node.shape(0))
+    return np.array(sizes[slice(node.attribute("start", 0), node.attribute("end", len(sizes)))], np.int64)
+
+
+@operator("Size")
+def _size(node: Node) -> Value:
+    return np.array(math.prod(node.shape(0)), np.int64)
+
+
+@operator("Reshape")
+def _reshape(node: Node) -> Tensor:
+    x = node.tensor(0)
+    shape = node.ints(1) if node.has(1) else list(node.required("shape"))
+    if not node.attribute("allowzero", 0):
+        if any(size == 0 and place >= x.ndim for place, size in enumerate(shape)):
+            raise OnnxError(f"Reshape of {x.shape} to {shape}: a 0 copies a size that the input does not have")
+        shape = [x.shape[place] if size == 0 else size for place, size in enumerate(shape)]
+    if shape.count(-1) > 1:
+        raise OnnxError(f"Reshape to {shape}: more than one size is -1")
+    if -1 in shape:
+        rest = math.prod(size for size in shape if size != -1)
+        shape[shape.index(-1)] = x.numel() // rest if rest else 0
+    return x.reshape(check_shape(tuple(shape)))
+
+
+@operator("Flatten")
+def _flatten(node: Node) -> Tensor:
+    x, axis = node.tensor(0), node.attribute("axis", 1)
+    axis = axis + x.ndim if axis < 0 else axis
+    return x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+
+
+@operator("Transpose")
+def _transpose(node: Node) -> Tensor:
+    x = node.tensor(0)
+    return x.permute(tuple(node.attribute("perm", list(range(x.ndim))[::-1]))) if x.ndim else x
+
+
+@operator("Squeeze")
+def _squeeze(node: Node) -> Tensor:
+    x, axes = node.tensor(0), axes_input(node)
+    chosen = [axis for axis, size in enumerate(x.shape) if size == 1] if axes is None else [
+        axis_in(axis, x.ndim) for axis in axes
+    ]  # fmt: skip
+    if any(x.shape[axis] != 1 for axis in chosen):
+        raise OnnxError(f"Squeeze of {x.shape} along {chosen}: a size is not 1")
+    return x.reshape(tuple(size for axis, size in enumerate(x.shape) if axis not in chosen))
+
+
+@operator("Unsqueeze")
+def _unsqueeze(node: Node) -> Tensor:
+    x, axes = node.tensor(0), axes_input(node) or []
+    rank = x.ndim + len(axes)
+    shape = list(x.shape)
+    for axis in sorted(axis_in(axis, rank) for axis in axes):
+        shape.insert(axis, 1)
+    return x.reshape(tuple(shape))
+
+
+@operator("Expand")
+def _expand(node: Node) -> Tensor:
+    x = node.tensor(0)
+    shape = check_shape(tuple(np.broadcast_shapes(tuple(x.shape), tuple(node.ints(1)))))
+    return x.reshape((1,) * (len(shape) - x.ndim) + tuple(x.shape)).expand(shape)
+
+
+@operator("Tile")
+def _tile(node: Node) -> Tensor:
+    x = node.tensor(0)
+    if node.version < 6:
+        times, axis = int(node.scalar(1)), int(node.scalar(2))
+        return x.repeat(tuple(times if place == axis else 1 for place in range(x.ndim)))
+    times_each = node.ints(1)
+    check_shape(tuple(size * times for size, times in zip(x.shape, times_each)))
+    return x.repeat(tuple(times_each)) if times_each else x
+
+
+@operator("Concat")
+def _concat(node: Node) -> Tensor:
+    parts = node.tensors()
+    axis = node.axis(parts[0].ndim, 1)
+    return parts[0] if len(parts) == 1 else parts[0].cat(*parts[1:], dim=axis)
+
+
+@operator("Split")
+def _split(node: Node) -> tuple[Value, ...]:
+    x = node.tensor(0)
+    axis = node.axis(x.ndim)
+    sizes = node.ints(1) if node.has(1) else node.attribute("split", [])
+    if not sizes:
+        count = node.attribute("num_outputs", node.outputs)
+        size = -(-x.shape[axis] // count)
+        sizes = [size] * (count - 1) + [x.shape[axis] - size * (count - 1)]
+    if any(size < 0 for size in sizes) or sum(sizes) != x.shape[axis]:
+        raise OnnxError(f"Split of {x.shape} along axis {axis} into {list(sizes)}: the sizes do not add up")
+    return tuple(x.split(list(sizes), axis))
+
+
+def strided(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
+    """`x[start:end:step]` along one axis, as ONNX clamps the bounds."""
+    if step == 0:
+        raise OnnxError("Slice: a step is 0")
+    size = x.shape[axis]
+    stop = None if step < 0 and end <= -size - 1 else end
+    places = range(size)[slice(start, stop, step)]
+    if not places:
+        return x.shrink(tuple((0, 0) if at == axis else (0, n) for at, n in enumerate(x.shape)))
+    last = places[-1] + (1 if step > 0 else -1)
+    part = slice(places[0], last if last >= 0 else None, step)
+    return x[tuple([slice(None)] * axis + [part])]
+
+
+@operator("Slice")
+def _slice(node: Node) -> Tensor:
+    x = node.tensor(0)
+    if node.version < 10:
+        starts, ends = list(node.required("starts")), list(node.required("ends"))
+        axes, steps = node.attribute("axes", list(range(len(starts)))), [1] * len(starts)
+    else:
+        starts, ends = node.ints(1), node.ints(2)
+        axes = node.ints(3) if node.has(3) else list(range(len(starts)))
+        steps = node.ints(4) if node.has(4) else [1] * len(starts)
+    for start, end, axis, step in zip(starts, ends, axes, steps):
+        x = strided(x, axis_in(axis, x.ndim), start, end, step)
+    return x
+
+
+PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
+
+
+@operator("Pad")
+def _pad(node: Node) -> Tensor:
+    x, mode = node.tensor(0), node.attribute("mode", "constant")
+    if node.version < 11:
+        amounts, value = list(node.attribute("pads", node.attribute("paddings", []))), node.attribute("value", 0.0)
+    else:
+        amounts = node.ints(1)
+        value = node.scalar(2) if node.has(2) else 0
+    axes = node.ints(3) if node.has(3) else list(range(x.ndim))
+    axes = [axis_in(axis, x.ndim) for axis in axes]
+    if len(amounts) != 2 * len(axes):
+        raise OnnxError(f"Pad: {len(amounts)} amounts for {len(axes)} axes")
+    if mode not in PAD_MODES:
+        raise node.unsupported(f"the mode {mode!r}")
+    full = [(0, 0)] * x.ndim
+    for place, axis in enumerate(axes):
+        full[axis] = (amounts[place], amounts[place + len(axes)])
+    check_shape(tuple(max(size + before + after, 0) for size, (before, after) in zip(x.shape, full)))
+    if mode == "constant":
+        if x.dtype == dtypes.bool:
+            return x.cast(dtypes.uint8).pad(full, value=int(bool(value))).cast(dtypes.bool)
+        return x.pad(full, value=value)
+    return _pad_by_places(x, full, mode)
+
+
+def _pad_by_places(x: Tensor, full: Sequence[tuple[int, int]], mode: str) -> Tensor:
+    """Padding with elements of the tensor itself: each axis is read at computed places."""
+    for axis, (before, after) in enumerate(full):
+        size = x.shape[axis]
+        if not before and not after:
+            continue
+        places = np.arange(-before, size + after)
+        if mode == "edge":
+            places = places.clip(0, size - 1)
+        elif mode == "wrap":
+            places = places % size
+        else:  # mirrored at the edges, which are not repeated
+            period = max(2 * (size - 1), 1)
+            places = np.abs(places) % period
+            places = np.where(places < size, places, period - places)
+        x = x[tuple([slice(None)] * axis + [Tensor(places)])]
+    return x
+
+
+@operator("DepthToSpace")
+def _depth_to_space(node: Node) -> Tensor:
+    x, block = node.tensor(0), int(node.required("blocksize"))
+    n, c, h, w = x.shape
+    if node.attribute("mode", "DCR") == "DCR":
+        parts = x.reshape((n, block, block, c // block**2, h, w)).permute((0, 3, 4, 1, 5, 2))
+    else:
+        parts = x.reshape((n, c // block**2, block, block, h, w)).permute((0, 1, 4, 2, 5, 3))
+    return parts.reshape((n, c // block**2, h * block, w * block))
+
+
+@operator("SpaceToDepth")
+def _space_to_depth(node: Node) -> Tensor:
+    x, block = node.tensor(0), int(node.required("blocksize"))
+    n, c, h, w = x.shape
+    parts = x.reshape((n, c, h // block, block, w // block, block))
+    order = (0, 3, 5, 1, 2, 4) if node.attribute("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
+    return parts.permute(order).reshape((n, c * block**2, h // block, w // block))
+
+
+@operator("ReverseSequence")
+def _reverse_sequence(node: Node) -> Tensor:
+    """The first `sequence_lens[i]` elements along the time axis of each batch entry, in reverse order."""
+    x, lengths = node.tensor(0), node.tensor(1)
+    batch, time = node.attribute("batch_axis", 1), node.attribute("time_axis", 0)
+    rank, size = x.ndim, x.shape[time]
+    lengths = lengths.cast(dtypes.int64).reshape(tuple(-1 if axis == batch else 1 for axis in range(rank)))
+    steps = Tensor.arange(size).cast(dtypes.int64).reshape(tuple(-1 if axis == time else 1 for axis in range(rank)))
+    places = (steps < lengths).where(lengths - 1 - steps, steps)
+    return x.gather(time, places.expand(tuple(x.shape)))
+
+
+@operator("Trilu")
+def _trilu(node: Node) -> Tensor:
+    x = node.tensor(0)
+    diagonal = int(node.scalar(1)) if node.has(1) else 0
+    return x.triu(diagonal) if node.attribute("upper", 1) else x.tril(diagonal)

@@ -1,0 +1,64 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.tensor import Tensor
+
+
+@operator("MatMul")
+def _matmul(node: Node) -> Tensor:
+    return node.tensor(0).matmul(node.tensor(1))
+
+
+@operator("Gemm")
+def _gemm(node: Node) -> Tensor:
+    a, b = node.tensor(0), node.tensor(1)
+    a = a.transpose() if node.attribute("transA", 0) else a
+    b = b.transpose() if node.attribute("transB", 0) else b
+    alpha, beta = node.attribute("alpha", 1.0), node.attribute("beta", 1.0)
+    product = a.matmul(b)
+    if alpha != 1:
+        product = (product * alpha).cast(a.dtype)
+    if not node.has(2):
+        return product
+    c = node.tensor(2)
+    return product + (c if beta == 1 else (c * beta).cast(c.dtype))
+
+
+@operator("Einsum")
+def _einsum(node: Node) -> Tensor:
+    return Tensor.einsum(node.required("equation").replace(" ", ""), *node.tensors())
+
+
+@operator("MatMulInteger")
+def _matmul_integer(node: Node) -> Tensor:
+    a, b = node.tensor(0).cast(dtypes.int32), node.tensor(1).cast(dtypes.int32)
+    if node.has(2):
+        zero = node.tensor(2).cast(dtypes.int32)  # one, or one for each row
+        a = a - (zero.reshape((-1, 1)) if zero.ndim == 1 and zero.shape[0] > 1 else zero)
+    if node.has(3):
+        b = b - node.tensor(3).cast(dtypes.int32)  # one, or one for each column
+    return a.matmul(b)
+
+
+@operator("Det")
+def _det(node: Node) -> Tensor:
+    """By expansion along the first row, which is for the small matrices of geometry."""
+    x = node.tensor(0)
+    if x.shape[-1] > 4:
+        raise node.unsupported(f"a matrix of {x.shape[-1]} rows (4 at most)")
+    return _minor(x, list(range(x.shape[-1])), 0)
+
+
+def _minor(x: Tensor, columns: list[int], row: int) -> Tensor:
+    if len(columns) == 1:
+        return x[..., row, columns[0]]
+    total: Tensor | None = None
+    for place, column in enumerate(columns):
+        term = x[..., row, column] * _minor(x, columns[:place] + columns[place + 1 :], row + 1)
+        term = -term if place % 2 else term
+        total = term if total is None else total + term
+    assert total is not None
+    return total

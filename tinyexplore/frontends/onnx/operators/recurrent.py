@@ -1,0 +1,170 @@
+"""LSTM, GRU and RNN, unrolled over the time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.onnx.errors import OnnxError
+from tinyexplore.frontends.onnx.node import Node, operator
+from tinyexplore.frontends.onnx.values import Value
+from tinyexplore.tensor import Tensor
+
+Activation = Callable[[Tensor], Tensor]
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+
+
+def _activations(node: Node, direction: int) -> list[Activation]:
+    """The activation functions of one direction."""
+    names: list[str] = node.attribute("activations", [])
+    default = DEFAULTS[node.operator]
+    own = names[direction * len(default) : (direction + 1) * len(default)] or default
+    alphas: list[float] = list(node.attribute("activation_alpha", []))
+    betas: list[float] = list(node.attribute("activation_beta", []))
+    functions: list[Activation] = []
+    for name in own:
+        function = _activation(name, alphas, betas)
+        if function is None:
+            raise node.unsupported(f"the activation {name!r}")
+        functions.append(function)
+    return functions
+
+
+def _activation(name: str, alphas: list[float], betas: list[float]) -> Activation | None:
+    kind = name.lower()
+    plain: dict[str, Activation] = {
+        "sigmoid": Tensor.sigmoid,
+        "tanh": Tensor.tanh,
+        "relu": Tensor.relu,
+        "softsign": Tensor.softsign,
+        "softplus": Tensor.softplus,
+    }
+    if kind in plain:
+        return plain[kind]
+    if kind in ("leakyrelu", "elu", "thresholdedrelu"):
+        alpha = alphas.pop(0) if alphas else {"leakyrelu": 0.01, "elu": 1.0, "thresholdedrelu": 1.0}[kind]
+        if kind == "leakyrelu":
+            return lambda x: (x < 0).where(x * alpha, x)
+        return (lambda x: x.elu(alpha)) if kind == "elu" else (lambda x: (x > alpha).where(x, 0))
+    if kind in ("hardsigmoid", "affine", "scaledtanh"):
+        alpha = alphas.pop(0) if alphas else {"hardsigmoid": 0.2, "affine": 1.0, "scaledtanh": 1.0}[kind]
+        beta = betas.pop(0) if betas else {"hardsigmoid": 0.5, "affine": 0.0, "scaledtanh": 1.0}[kind]
+        if kind == "hardsigmoid":
+            return lambda x: (x * alpha + beta).clip(0, 1)
+        return (lambda x: x * alpha + beta) if kind == "affine" else (lambda x: (x * beta).tanh() * alpha)
+    return None
+
+
+class _Direction:
+    """One direction of a recurrent layer: its weights, and one step of it."""
+
+    def __init__(self, node: Node, index: int, gates: int, dtype_like: Tensor) -> None:
+        self.node = node
+        self.kind = node.operator
+        self.weight, self.recurrent = node.tensor(1)[index], node.tensor(2)[index]
+        self.hidden = self.recurrent.shape[-1]
+        self.bias = node.tensor(3)[index] if node.has(3) else None
+        self.split = gates * self.hidden
+        self.peepholes = node.tensor(7)[index].split(self.hidden, 0) if node.has(7) and gates == 4 else None
+        self.functions = _activations(node, index)
+        self.limit = node.attribute("clip", 0.0)
+        self.bias_of_state = None if self.bias is None else self.bias[self.split :]
+        del dtype_like
+
+    def clipped(self, x: Tensor) -> Tensor:
+        return x.clip(-self.limit, self.limit) if self.limit else x
+
+    def of_input(self, x: Tensor) -> Tensor:
+        """The part of the gates that does not depend on the state, for all steps at once."""
+        product = x.matmul(self.weight.transpose())
+        return product if self.bias is None else product + self.bias[: self.split]
+
+    def of_state(self, state: Tensor) -> Tensor:
+        product = state.matmul(self.recurrent.transpose())
+        return product if self.bias_of_state is None else product + self.bias_of_state
+
+    def step(self, given: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        """The next state and cell for the gates that `of_input` gave."""
+        return {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.kind](given, state, cell)
+
+    def _rnn(self, given: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        return self.functions[0](self.clipped(given + self.of_state(state))), cell
+
+    def _lstm(self, given: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        inputs, outputs, forget, new = (given + self.of_state(state)).split(self.hidden, 1)
+        gate, squash, squash_cell = self.functions
+        peep = self.peepholes
+        if peep is not None:
+            inputs, forget = inputs + peep[0] * cell, forget + peep[2] * cell
+        opened = gate(self.clipped(inputs))
+        kept = 1 - opened if self.node.attribute("input_forget", 0) else gate(self.clipped(forget))
+        cell = kept * cell + opened * squash(self.clipped(new))
+        if peep is not None:
+            outputs = outputs + peep[1] * cell
+        return gate(self.clipped(outputs)) * squash_cell(cell), cell
+
+    def _gru(self, given: Tensor, state: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+        gate, squash = self.functions
+        n = self.hidden
+        update_in, reset_in, new_in = given.split(n, 1)
+        weights = self.recurrent
+        bias = self.bias_of_state
+        both = state.matmul(weights[: 2 * n].transpose())
+        if bias is not None:
+            both = both + bias[: 2 * n]
+        update_state, reset_state = both.split(n, 1)
+        update, reset = gate(self.clipped(update_in + update_state)), gate(self.clipped(reset_in + reset_state))
+        if self.node.attribute("linear_before_reset", 0):
+            inner = state.matmul(weights[2 * n :].transpose())
+            inner = reset * (inner if bias is None else inner + bias[2 * n :])
+        else:
+            inner = (reset * state).matmul(weights[2 * n :].transpose())
+            inner = inner if bias is None else inner + bias[2 * n :]
+        new = squash(self.clipped(new_in + inner))
+        return (1 - update) * new + update * state, cell
+
+
+@operator("LSTM", "GRU", "RNN")
+def _recurrent(node: Node) -> tuple[Value, ...]:
+    x, batch_first = node.tensor(0), bool(node.attribute("layout", 0))
+    x = x.permute((1, 0, 2)) if batch_first else x
+    length, batch, _ = x.shape
+    directions = node.shape(1)[0]
+    way = node.attribute("direction", "forward")
+    if directions != (2 if way == "bidirectional" else 1):
+        raise OnnxError(f"{node.operator}: the direction {way!r} with weights of {directions} directions")
+    lengths = node.tensor(4).cast(dtypes.int32).reshape((-1, 1)) if node.has(4) else None
+    states, cells = _first(node, 5, batch_first), _first(node, 6, batch_first) if node.operator == "LSTM" else None
+    rows, last_states, last_cells = [], [], []
+    for index in range(directions):
+        one = _Direction(node, index, GATES[node.operator], x)
+        zero = Tensor.zeros(batch, one.hidden, dtype=x.dtype)
+        state = states[index] if states is not None else zero
+        cell = cells[index] if cells is not None else zero
+        backwards = way == "reverse" or index == 1
+        given = one.of_input(x)
+        outputs: list[Tensor] = [zero] * length
+        for step in range(length)[:: -1 if backwards else 1]:
+            new_state, new_cell = one.step(given[step], state, cell)
+            output = new_state
+            if lengths is not None:  # past its end, a sequence keeps its state, and its output is 0
+                inside = lengths > step
+                output = inside.where(new_state, 0)
+                new_state, new_cell = inside.where(new_state, state), inside.where(new_cell, cell)
+            state, cell = new_state.contiguous(), new_cell
+            outputs[step] = output.contiguous()
+        rows.append(outputs[0].stack(*outputs[1:], dim=0))
+        last_states.append(state)
+        last_cells.append(cell)
+    result = rows[0].stack(*rows[1:], dim=1)
+    state, cell = (parts[0].stack(*parts[1:], dim=0) for parts in (last_states, last_cells))
+    if batch_first:
+        result = result.permute((2, 0, 1, 3))
+        state, cell = state.permute((1, 0, 2)), cell.permute((1, 0, 2))
+    return (result, state, cell) if node.operator == "LSTM" else (result, state)
+
+
+def _first(node: Node, index: int, batch_first: bool) -> Tensor | None:
+    value = node.tensor_or(index)
+    return value.permute((1, 0, 2)) if value is not None and batch_first else value

@@ -1,0 +1,105 @@
+"""Operators that reduce axes, scans, and softmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.operators.movement import axes_input
+from tinyexplore.tensor import Tensor
+
+Reduction = Callable[[Tensor, "tuple[int, ...]"], Tensor]  # keeps the axes
+
+_REDUCTIONS: dict[str, Reduction] = {
+    "ReduceL1": lambda x, axes: x.abs().sum(axes, True),
+    "ReduceL2": lambda x, axes: (x * x).sum(axes, True).sqrt(),
+    "ReduceLogSum": lambda x, axes: x.sum(axes, True).log(),
+    "ReduceLogSumExp": lambda x, axes: x.logsumexp(axes, True),
+    "ReduceMax": lambda x, axes: x.max(axes, True),
+    "ReduceMean": lambda x, axes: x.mean(axes, True),
+    "ReduceMin": lambda x, axes: x.min(axes, True),
+    "ReduceProd": lambda x, axes: x.prod(axes, True),
+    "ReduceSum": lambda x, axes: x.sum(axes, True),
+    "ReduceSumSquare": lambda x, axes: (x * x).sum(axes, True),
+}
+# what the elementwise part computes where there is no axis to reduce
+_WITHOUT_AXES: dict[str, Callable[[Tensor], Tensor]] = {
+    "ReduceL1": Tensor.abs,
+    "ReduceL2": Tensor.abs,
+    "ReduceLogSum": Tensor.log,
+    "ReduceSumSquare": Tensor.square,
+}
+
+
+def _reduce(node: Node) -> Tensor:
+    x, axes = node.tensor(0), axes_input(node)
+    if not axes:
+        if node.attribute("noop_with_empty_axes", 0):
+            elementwise = _WITHOUT_AXES.get(node.operator)
+            return x if elementwise is None else elementwise(x)
+        axes = list(range(x.ndim))
+    chosen = tuple(sorted({axis_in(axis, x.ndim) for axis in axes}))
+    if not x.ndim:
+        return _REDUCTIONS[node.operator](x.reshape((1,)), (0,)).reshape(()).cast(x.dtype)
+    is_bool = x.dtype == dtypes.bool
+    result = _REDUCTIONS[node.operator](x.cast(dtypes.uint8) if is_bool else x, chosen).cast(x.dtype)
+    if node.attribute("keepdims", 1):
+        return result
+    return result.reshape(tuple(size for axis, size in enumerate(x.shape) if axis not in chosen))
+
+
+operator(*_REDUCTIONS)(_reduce)
+
+
+@operator("ArgMax", "ArgMin")
+def _arg(node: Node) -> Tensor:
+    x = node.tensor(0)
+    axis = node.axis(x.ndim)
+    find = Tensor.argmax if node.operator == "ArgMax" else Tensor.argmin
+    if node.attribute("select_last_index", 0):
+        places = x.shape[axis] - 1 - find(x.flip(axis), axis, True)
+    else:
+        places = find(x, axis, True)
+    places = places.cast(dtypes.int64)
+    if node.attribute("keepdims", 1):
+        return places
+    return places.reshape(tuple(size for at, size in enumerate(x.shape) if at != axis))
+
+
+@operator("Softmax", "LogSoftmax", "Hardmax")
+def _softmax(node: Node) -> Tensor:
+    """Before operator set 13 all axes from `axis` on are one."""
+    x = node.tensor(0)
+    functions: dict[str, Callable[[Tensor, int], Tensor]] = {
+        "Softmax": Tensor.softmax,
+        "LogSoftmax": Tensor.log_softmax,
+        "Hardmax": _hardmax,
+    }
+    function = functions[node.operator]
+    if node.version >= 13:
+        return function(x, node.axis(x.ndim, -1))
+    axis = node.axis(x.ndim, 1)
+    return function(x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))), 1).reshape(x.shape)
+
+
+def _hardmax(x: Tensor, axis: int) -> Tensor:
+    places = Tensor.arange(x.shape[axis]).reshape(tuple(-1 if at == axis else 1 for at in range(x.ndim)))
+    return x.argmax(axis, True).eq(places).cast(x.dtype)
+
+
+@operator("CumSum", "CumProd")
+def _cumulative(node: Node) -> Tensor:
+    """`exclusive`: without the element itself, so the first result is 0 (or 1)."""
+    x = node.tensor(0)
+    axis = axis_in(int(node.scalar(1)), x.ndim)
+    if node.attribute("reverse", 0):
+        x = x.flip(axis)
+    scan = Tensor.cumsum if node.operator == "CumSum" else Tensor.cumprod
+    result = scan(x, axis).cast(x.dtype)
+    if node.attribute("exclusive", 0):
+        first = 0 if node.operator == "CumSum" else 1
+        shifted = result.shrink(tuple((0, n - 1) if at == axis else (0, n) for at, n in enumerate(x.shape)))
+        result = shifted.pad([(1, 0) if at == axis else (0, 0) for at in range(x.ndim)], value=first)
+    return result.flip(axis) if node.attribute("reverse", 0) else result

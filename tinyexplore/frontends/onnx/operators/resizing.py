@@ -1,0 +1,226 @@
+"""Operators that sample images at computed positions: Resize, GridSample, RoiAlign is in `detection`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.onnx.errors import OnnxError
+from tinyexplore.frontends.onnx.node import Node, axis_in, operator
+from tinyexplore.frontends.onnx.values import Array, check_shape
+from tinyexplore.tensor import Tensor
+
+
+@operator("Resize", "Upsample")
+def _resize(node: Node) -> Tensor:
+    """Axis by axis. Nearest reads places; linear and cubic multiply by a matrix of weights for each axis."""
+    x = node.tensor(0)
+    axes = [axis_in(axis, x.ndim) for axis in node.attribute("axes", list(range(x.ndim)))]
+    scales, sizes = _scales_and_sizes(node, x, axes)
+    mode = node.attribute("mode", "nearest")
+    transform = node.attribute("coordinate_transformation_mode", "half_pixel" if node.version >= 11 else "asymmetric")
+    regions = [float(value) for value in np.asarray(node.array(1)).reshape(-1)] if node.has(1) and (
+        transform == "tf_crop_and_resize"
+    ) else []  # fmt: skip
+    outside: Tensor | None = None
+    dtype = x.dtype
+    wide = x.cast(dtypes.float32) if not dtypes.is_float(dtype) or dtype.itemsize < 4 else x
+    result = x if mode == "nearest" else wide
+    for place, axis in enumerate(axes):
+        length, new, scale = x.shape[axis], sizes[place], scales[place]
+        if new == length and scale == 1 and not regions:
+            continue
+        region = (regions[place], regions[place + len(axes)]) if regions else (0.0, 1.0)
+        positions = _positions(transform, length, new, scale, region)
+        if regions:
+            inside = (positions >= 0) & (positions <= length - 1)
+            shaped = Tensor(inside).reshape(tuple(-1 if at == axis else 1 for at in range(x.ndim)))
+            outside = shaped if outside is None else outside & shaped
+        if mode == "nearest":
+            places = _nearest(
+                positions, node.attribute("nearest_mode", "round_prefer_floor" if node.version >= 11 else "floor")
+            )
+            places = places.clip(0, length - 1).astype(np.int64)
+            result = result[tuple([slice(None)] * axis + [Tensor(places)])]
+        else:
+            weights = _weights(node, mode, positions, length, scale)
+            last = result.ndim - 1
+            result = result.transpose(axis, last).matmul(Tensor(weights).cast(wide.dtype)).transpose(axis, last)
+    if outside is not None:
+        result = outside.where(result, node.attribute("extrapolation_value", 0.0))
+    if mode != "nearest" and not dtypes.is_float(dtype):
+        return result.round().clip(float(dtypes.min(dtype)), float(dtypes.max(dtype))).cast(dtype)
+    return result.cast(dtype)
+
+
+def _scales_and_sizes(node: Node, x: Tensor, axes: list[int]) -> tuple[list[float], list[int]]:
+    """For each axis: by how much it is scaled, and its new size."""
+    scales: Array | None
+    wanted: list[int] | None
+    if node.version < 11:
+        scales = node.array(1).reshape(-1) if node.has(1) else np.array(node.required("scales"))
+        wanted = None
+    else:
+        given = node.array(2) if node.has(2) else None
+        scales = None if given is None or not given.size else given.reshape(-1)
+        wanted = node.ints(3) if node.has(3) and 0 not in node.shape(3) else None
+    lengths = [x.shape[axis] for axis in axes]
+    if wanted is not None:
+        policy = node.attribute("keep_aspect_ratio_policy", "stretch")
+        ratios = [size / length for size, length in zip(wanted, lengths)]
+        if policy != "stretch":
+            ratio = min(ratios) if policy == "not_larger" else max(ratios)
+            return [ratio] * len(axes), [int(math.floor(ratio * length + 0.5)) for length in lengths]
+        return ratios, list(check_shape(tuple(wanted)))
+    if scales is None:
+        raise OnnxError(f"{node.operator}: neither scales nor sizes are given")
+    return [float(one) for one in scales], list(
+        check_shape(tuple(int(math.floor(length * float(one))) for length, one in zip(lengths, scales)))
+    )
+
+
+def _positions(transform: str, length: int, new: int, scale: float, region: tuple[float, float]) -> Array:
+    """Where each new element lies on the old axis."""
+    places = np.arange(new, dtype=np.float64)
+    if transform == "asymmetric":
+        return places / scale
+    if transform == "align_corners":
+        exact = scale * length  # before it was rounded to a size
+        return places * (length - 1) / (exact - 1) if new > 1 else places * 0
+    if transform == "pytorch_half_pixel":
+        return (places + 0.5) / scale - 0.5 if new > 1 else places * 0
+    if transform == "half_pixel_symmetric":
+        adjustment = new / (scale * length)
+        return length / 2 * (1 - adjustment) + (places + 0.5) / scale - 0.5
+    if transform == "tf_crop_and_resize":
+        start, end = region
+        if new > 1:
+            return start * (length - 1) + places * (end - start) * (length - 1) / (new - 1)
+        return places * 0 + 0.5 * (start + end) * (length - 1)
+    if transform == "half_pixel":
+        return (places + 0.5) / scale - 0.5
+    raise OnnxError(f"Resize: the coordinate transformation {transform!r} is not one of the standard's")
+
+
+def _nearest(positions: Array, mode: str) -> Array:
+    if mode == "round_prefer_floor":
+        return np.ceil(positions - 0.5)
+    if mode == "round_prefer_ceil":
+        return np.floor(positions + 0.5)
+    return np.floor(positions) if mode == "floor" else np.ceil(positions)
+
+
+def _cubic(distance: Array, a: float) -> Array:
+    """Keys' kernel of cubic convolution (1981)."""
+    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
+
+
+def _weights(node: Node, mode: str, positions: Array, length: int, scale: float) -> Array:
+    """How much of each old element is in each new one, as a matrix [old, new]."""
+    a = node.attribute("cubic_coeff_a", -0.75)
+    antialias = bool(node.attribute("antialias", 0)) and scale < 1
+    stretch = scale if antialias else 1.0
+    radius = (1 if mode == "linear" else 2) / stretch
+    matrix = np.zeros((length, len(positions)))
+    exclude = bool(node.attribute("exclude_outside", 0))
+    for new, position in enumerate(positions):
+        start = math.floor(position - radius) + 1
+        places = np.arange(start, math.floor(position + radius) + 1)
+        distance = np.abs(places - position) * stretch
+        weights = np.maximum(1 - distance, 0) if mode == "linear" else _cubic(distance, a)
+        if exclude:
+            weights = np.where((places < 0) | (places >= length), 0, weights)
+        if exclude or antialias:
+            weights = weights / weights.sum()
+        np.add.at(matrix[:, new], places.clip(0, length - 1), weights)
+    return matrix
+
+
+@operator("GridSample")
+def _grid_sample(node: Node) -> Tensor:
+    """Reads an image of any rank at positions of a grid that lie between -1 and 1."""
+    x, grid = node.tensor(0), node.tensor(1)
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
+        node.attribute("mode", "linear"), node.attribute("mode", "linear")
+    )
+    aligned, padding = bool(node.attribute("align_corners", 0)), node.attribute("padding_mode", "zeros")
+    sizes = x.shape[2:]
+    wide = grid.cast(dtypes.float32) if grid.dtype.itemsize < 4 else grid
+    positions = []
+    for axis, size in enumerate(sizes):
+        unit = wide[..., len(sizes) - 1 - axis]  # the grid names the last axis first
+        at = (unit + 1) / 2 * (size - 1) if aligned else ((unit + 1) * size - 1) / 2
+        positions.append(at)
+    choices: list[list[tuple[Tensor, Tensor | None]]]
+    if mode == "nearest":
+        choices = [[(at.round(), None)] for at in (_inside(p, n, padding, aligned) for p, n in zip(positions, sizes))]
+    elif mode == "linear":
+        fixed = [_inside(p, n, padding, aligned) for p, n in zip(positions, sizes)]
+        choices = [[(at.floor(), 1 - (at - at.floor())), (at.floor() + 1, at - at.floor())] for at in fixed]
+    elif mode == "cubic":
+        choices = [
+            [(at.floor() + k, _cubic_tensor((at - at.floor() - k).abs())) for k in range(-1, 3)] for at in positions
+        ]
+    else:
+        raise node.unsupported(f"the mode {mode!r}")
+    total: Tensor | None = None
+    for corner in itertools.product(*choices):
+        value = _read_at(x, [place for place, _ in corner], sizes, padding if mode == "cubic" else "", aligned)
+        for _, weight in corner:
+            if weight is not None:
+                value = value * weight.unsqueeze(1)
+        total = value if total is None else total + value
+    assert total is not None
+    return total.cast(x.dtype)
+
+
+def _inside(at: Tensor, size: int, padding: str, aligned: bool) -> Tensor:
+    """Positions that `padding` moves into the image; "zeros" leaves them."""
+    if padding == "border":
+        return at.clip(0, size - 1)
+    if padding == "reflection":
+        low, high = (0.0, float(size - 1)) if aligned else (-0.5, size - 0.5)
+        return _reflected(at, low, high).clip(0, size - 1)
+    return at
+
+
+def _reflected(at: Tensor, low: float, high: float) -> Tensor:
+    span = high - low
+    if span <= 0:
+        return at * 0
+    distance = (at - low).abs()
+    turns = (distance / span).floor()
+    rest = distance - turns * span
+    return (turns % 2).eq(0).where(low + rest, high - rest)
+
+
+def _cubic_tensor(distance: Tensor, a: float = -0.75) -> Tensor:
+    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return (distance <= 1).where(near, (distance < 2).where(far, 0))
+
+
+def _read_at(x: Tensor, places: list[Tensor], sizes: Any, padding: str, aligned: bool) -> Tensor:
+    """The elements at whole positions; 0 outside of the image."""
+    if padding in ("border", "reflection"):
+        places = [_inside(at, size, padding, aligned) for at, size in zip(places, sizes)]
+    valid: Tensor | None = None
+    flat: Tensor | None = None
+    for at, size in zip(places, sizes):
+        inside = (at >= 0) & (at <= size - 1)
+        valid = inside if valid is None else valid & inside
+        index = at.clip(0, size - 1).cast(dtypes.int64)
+        flat = index if flat is None else flat * size + index
+    assert valid is not None and flat is not None
+    batch, channels = x.shape[:2]
+    count = math.prod(flat.shape[1:])
+    index = flat.reshape((batch, 1, count)).expand((batch, channels, count))
+    values = x.reshape((batch, channels, math.prod(sizes))).gather(2, index)
+    values = values.reshape((batch, channels, *flat.shape[1:]))
+    return valid.unsqueeze(1).where(values, 0)

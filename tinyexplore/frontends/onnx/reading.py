@@ -1,0 +1,215 @@
+"""From untrusted bytes to a checked graph. A model is data of a stranger: sizes, names and paths are bounded here.
+
+Bounds: MOST_BYTES of a file, MOST_NODES nodes with those of subgraphs and functions, MOST_NESTED subgraphs in each
+other. A tensor may have `values.MOST_ELEMENTS` elements. Data outside of the model's folder is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tinyexplore.frontends.onnx.errors import OnnxError
+from tinyexplore.frontends.onnx.values import Array, array_of_proto, check_shape
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
+
+MOST_BYTES = 1 << 31  # of the file itself, which is what protobuf can hold
+MOST_NODES = 200_000
+MOST_NESTED = 16
+EXTERNAL = 1  # TensorProto.DataLocation
+GRAPH = 5  # AttributeProto.AttributeType
+GRAPHS = 10
+DOMAINS = {"": "", "ai.onnx": ""}  # two names of the standard's domain
+
+
+def onnx_package() -> Any:
+    """The `onnx` package. ImportError that says what to install."""
+    try:
+        import onnx  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise ImportError("ONNX models need the package onnx: pip install 'tinyexplore[onnx]'") from error
+    return onnx
+
+
+def read_model(source: Any) -> tuple[ModelProto, Path | None]:
+    """The checked model in a file, in bytes, or given as a ModelProto, and the folder of its external data.
+
+    Raises:
+        OnnxError: the bytes are no model, a graph is malformed, or a bound is exceeded.
+        FileNotFoundError: there is no such file.
+    """
+    onnx = onnx_package()
+    folder: Path | None = None
+    if isinstance(source, onnx.ModelProto):
+        model = source
+    else:
+        if isinstance(source, (str, os.PathLike)):
+            path = Path(source)
+            size = path.stat().st_size
+            folder = path.resolve().parent
+            name = f"{path.name!r}"
+        elif isinstance(source, (bytes, bytearray, memoryview)):
+            size, name = len(source), "the bytes"
+        else:
+            raise TypeError(f"load({type(source).__name__}): give a path, bytes, or an onnx.ModelProto")
+        if size > MOST_BYTES:
+            raise OnnxError(f"{name}: {size:,} bytes; a model may have {MOST_BYTES:,}, its tensors in further files")
+        data = Path(source).read_bytes() if isinstance(source, (str, os.PathLike)) else bytes(source)
+        model = onnx.ModelProto()
+        try:
+            model.ParseFromString(data)
+        except Exception as error:  # protobuf has no common class for what it raises
+            raise OnnxError(f"{name}: no ONNX model ({error})") from error
+    if not model.graph.node and not model.graph.output:
+        raise OnnxError("no ONNX model: it has no graph")
+    _check(model)
+    return model, folder
+
+
+def _check(model: ModelProto) -> None:
+    """OnnxError unless every graph's names are defined before they are used, each once, within the bounds."""
+    left = MOST_NODES
+    for function in model.functions:
+        left -= _check_nodes(function.node, set(function.input), 0, f"function {function.name!r}", left)
+    left -= _check_graph(model.graph, set(), 0, left)
+    if not any(entry.domain in DOMAINS for entry in model.opset_import) and model.opset_import:
+        return
+    for entry in model.opset_import:
+        if not 0 <= entry.version < 1 << 16:
+            raise OnnxError(f"operator set {entry.domain or 'ai.onnx'!r} of version {entry.version}")
+
+
+def _check_graph(graph: GraphProto, outer: set[str], depth: int, left: int) -> int:
+    if depth > MOST_NESTED:
+        raise OnnxError(f"graphs nested more than {MOST_NESTED} deep")
+    known = outer | {item.name for item in graph.input} | {tensor.name for tensor in graph.initializer}
+    known |= {sparse.values.name for sparse in graph.sparse_initializer}
+    for tensor in graph.initializer:
+        check_shape(tuple(tensor.dims))
+    count = _check_nodes(graph.node, known, depth, f"graph {graph.name!r}", left)
+    for node in graph.node:
+        known.update(node.output)
+    for item in graph.output:
+        if item.name not in known:
+            raise OnnxError(f"graph {graph.name!r}: nothing computes the output {item.name!r}")
+    return count
+
+
+def _check_nodes(nodes: Any, known: set[str], depth: int, where: str, left: int) -> int:
+    """The number of nodes with those inside. OnnxError for a name that no earlier node computes."""
+    known = set(known) | {""}
+    count = len(nodes)
+    if count > left:
+        raise OnnxError(f"{where}: more than {MOST_NODES:,} nodes")
+    computed: set[str] = set()
+    for node in nodes:
+        for name in node.input:
+            if name not in known:
+                raise OnnxError(
+                    f"{where}: the node {node.name or node.op_type!r} reads {name!r}, which no earlier node computes"
+                )
+        for inner in graphs_of(node):
+            count += _check_graph(inner, known, depth + 1, left - count)
+        for name in node.output:
+            if name and name in computed:
+                raise OnnxError(f"{where}: two nodes compute {name!r}")
+            computed.add(name)
+            known.add(name)
+    return count
+
+
+def graphs_of(node: Any) -> Iterator[GraphProto]:
+    """The graphs in a node's attributes: the branches of an If, the body of a Loop."""
+    for attribute in node.attribute:
+        if attribute.type == GRAPH:
+            yield attribute.g
+        elif attribute.type == GRAPHS:
+            yield from attribute.graphs
+
+
+def array_in(tensor: TensorProto, folder: Path | None) -> Array:
+    """The elements of a tensor, from a file beside the model where they are stored so."""
+    if tensor.data_location != EXTERNAL:
+        return array_of_proto(tensor)
+    onnx = onnx_package()
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    where = f"the tensor {tensor.name!r}: external data {entries.get('location', '')!r}"
+    if folder is None:
+        raise OnnxError(f"{where}: load the model by its path, so that the folder is known")
+    path = _path_inside(folder, entries.get("location", ""), where)
+    try:
+        offset, length = int(entries.get("offset", "0")), int(entries.get("length", "-1"))
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except (ValueError, KeyError) as error:
+        raise OnnxError(f"{where}: {error}") from error
+    shape = check_shape(tuple(tensor.dims))
+    expected = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = path.stat().st_size
+    length = expected if length < 0 else length
+    if length != expected or offset < 0 or offset + length > size:
+        raise OnnxError(
+            f"{where}: {length:,} bytes at {offset:,} of a file of {size:,}; the shape {shape} needs {expected:,}"
+        )
+    return np.fromfile(path, dtype=dtype, count=expected // dtype.itemsize, offset=offset).reshape(shape)
+
+
+def _path_inside(folder: Path, location: str, where: str) -> Path:
+    """The file `location` inside of `folder`, links followed. OnnxError if it is not a file there."""
+    if not location or "\0" in location:
+        raise OnnxError(f"{where}: no file is named")
+    path = (folder / location).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise OnnxError(f"{where}: outside of the model's folder")
+    if not path.is_file():
+        raise OnnxError(f"{where}: no such file")
+    return path
+
+
+def attributes_of(node: Any, given: dict[str, AttributeProto] | None = None) -> dict[str, Any]:
+    """The attributes as Python values. `given`: what a call of a function passes for the attributes that it names."""
+    found: dict[str, Any] = {}
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            passed = (given or {}).get(attribute.ref_attr_name)
+            if passed is None:
+                continue
+            found[attribute.name] = attribute_value(passed)
+        else:
+            found[attribute.name] = attribute_value(attribute)
+    return found
+
+
+def attribute_value(attribute: AttributeProto) -> Any:
+    """An attribute as a Python value: numbers, text, arrays, lists of them. A graph stays a GraphProto."""
+    onnx = onnx_package()
+    kind = attribute.type
+    if kind == onnx.AttributeProto.STRING:
+        return attribute.s.decode(errors="replace")
+    if kind == onnx.AttributeProto.STRINGS:
+        return [item.decode(errors="replace") for item in attribute.strings]
+    if kind == onnx.AttributeProto.TENSOR:
+        return array_of_proto(attribute.t)
+    if kind == onnx.AttributeProto.SPARSE_TENSOR:
+        return dense(attribute.sparse_tensor)
+    if kind in (onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS):
+        return list(attribute.ints if kind == onnx.AttributeProto.INTS else attribute.floats)
+    return onnx.helper.get_attribute_value(attribute)
+
+
+def dense(sparse: Any) -> Array:
+    """The array that a SparseTensorProto stands for."""
+    shape = check_shape(tuple(sparse.dims))
+    values, places = array_of_proto(sparse.values), array_of_proto(sparse.indices)
+    result = np.zeros(int(np.prod(shape, dtype=np.int64)), values.dtype)
+    if places.ndim == 2:
+        places = places @ np.array([int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in range(len(shape))])
+    if len(places) != len(values) or (len(places) and not 0 <= places.min() <= places.max() < result.size):
+        raise OnnxError(f"the sparse tensor {sparse.values.name!r}: its indices do not fit its shape {shape}")
+    result[places] = values
+    return result.reshape(shape)

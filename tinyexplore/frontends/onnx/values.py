@@ -1,0 +1,115 @@
+"""Values of an ONNX graph: Tensors, arrays whose elements are known before the kernels run, and sequences of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.frontends.onnx.errors import OnnxError, UnsupportedOperator
+from tinyexplore.tensor import Tensor
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Value: TypeAlias = "Tensor | Array | list[Any] | None"  # None: an input that is absent, or an empty optional
+
+# TensorProto.DataType → the engine's dtype; the other types of the standard have no dtype here
+DTYPES: dict[int, DType] = {
+    1: dtypes.float32,
+    2: dtypes.uint8,
+    3: dtypes.int8,
+    4: dtypes.uint16,
+    5: dtypes.int16,
+    6: dtypes.int32,
+    7: dtypes.int64,
+    9: dtypes.bool,
+    10: dtypes.float16,
+    11: dtypes.float64,
+    12: dtypes.uint32,
+    13: dtypes.uint64,
+    16: dtypes.bfloat16,
+    17: dtypes.fp8e4m3,
+    19: dtypes.fp8e5m2,
+}
+NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
+ARRAY_DTYPES: dict[Any, DType] = {}  # by NumPy's dtype, filled as they are met
+MOST_ELEMENTS = 1 << 31  # of one tensor: more is refused before anything is allocated
+
+
+def dtype_of_number(number: int) -> DType:
+    """The dtype for a TensorProto.DataType. UnsupportedOperator for strings, complex numbers, 2- and 4-bit types."""
+    dtype = DTYPES.get(number)
+    if dtype is None:
+        from onnx import TensorProto  # noqa: PLC0415 (the package is an extra)
+
+        names = {value: name for name, value in TensorProto.DataType.items()}
+        raise UnsupportedOperator(f"elements of type {names.get(number, number)}: there is no dtype for them")
+    return dtype
+
+
+def array_dtype(array: Array) -> DType:
+    """The dtype of a NumPy array, of ml_dtypes too."""
+    known = ARRAY_DTYPES.get(array.dtype)
+    if known is not None:
+        return known
+    name = {"float8_e4m3fn": "fp8e4m3", "float8_e5m2": "fp8e5m2"}.get(str(array.dtype), str(array.dtype))
+    dtype = getattr(dtypes, name, None)
+    if not isinstance(dtype, DType):
+        raise UnsupportedOperator(f"elements of type {array.dtype}: there is no dtype for them")
+    ARRAY_DTYPES[array.dtype] = dtype
+    return dtype
+
+
+def numpy_dtype(dtype: DType) -> Any:
+    """The NumPy dtype with a dtype's elements: that of ml_dtypes for bfloat16 and 8-bit floats."""
+    from onnx import helper  # noqa: PLC0415 (the package is an extra)
+
+    return helper.tensor_dtype_to_np_dtype(NUMBERS[dtype])
+
+
+def number_of(value: Value) -> int:
+    """The TensorProto.DataType of a value's elements."""
+    if isinstance(value, list) or value is None:
+        raise UnsupportedOperator("a sequence or an optional where a tensor was expected")
+    return NUMBERS[value.dtype if isinstance(value, Tensor) else array_dtype(value)]
+
+
+def tensor_of(value: Value) -> Tensor:
+    """A value as a Tensor; an array is copied to the default device."""
+    if isinstance(value, Tensor):
+        return value
+    if value is None or isinstance(value, list):
+        raise OnnxError(f"a tensor was expected, found {'nothing' if value is None else 'a sequence'}")
+    array_dtype(value)
+    return Tensor(np.ascontiguousarray(value).reshape(value.shape))
+
+
+def shape_of(value: Value) -> tuple[int, ...]:
+    """The shape of a Tensor or an array."""
+    if value is None or isinstance(value, list):
+        raise OnnxError(f"a tensor was expected, found {'nothing' if value is None else 'a sequence'}")
+    return tuple(int(size) for size in value.shape)
+
+
+def check_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape itself. OnnxError for a negative size, and for more elements than MOST_ELEMENTS."""
+    if any(size < 0 for size in shape):
+        raise OnnxError(f"shape {shape}: a size is negative")
+    if math.prod(shape) > MOST_ELEMENTS:
+        raise OnnxError(f"shape {shape}: {math.prod(shape):,} elements; a tensor may have {MOST_ELEMENTS:,}")
+    return shape
+
+
+def array_of_proto(proto: TensorProto) -> Array:
+    """The elements of a TensorProto. OnnxError if its data has another length than its shape asks for."""
+    from onnx import numpy_helper  # noqa: PLC0415 (the package is an extra)
+
+    check_shape(tuple(proto.dims))
+    try:
+        return np.asarray(numpy_helper.to_array(proto))
+    except Exception as error:  # what the package raises depends on what is wrong
+        raise OnnxError(f"the tensor {proto.name!r} of shape {tuple(proto.dims)}: {error}") from error
