@@ -179,22 +179,22 @@ class Model:
             tuple((name, value.tobytes()) for name, value in fixed.items()),
         )
         if key not in self._replayed:
-            outputs, reads = self._evaluate(given, fixed)
+            computed, reads = self._evaluate(given, fixed)
             if reads and not self._read_inputs and self._fixed(given):
                 self._read_inputs = True
                 return self._call(given)
-            fits = not reads and all(isinstance(value, Tensor) for value in outputs)
+            fits = not reads and all(isinstance(value, Tensor) for value in computed)
             while len(self._replayed) >= MOST_REPLAYED:
                 self._replayed.pop(next(iter(self._replayed)))
             self._replayed[key] = self._captured(tuple(tensors), fixed) if fits else None
-            return outputs
+            return computed
         replayed = self._replayed[key]
         if replayed is None:
             return self._evaluate(given, fixed)[0]
         with_data = [
             tensor_of(value).contiguous().realize() for value in tensors.values()
         ]  # an array shares its memory
-        outputs = [output.clone() for output in replayed(*with_data)]  # the next replay writes into the same memory
+        outputs: list[Tensor] = [output.clone() for output in replayed(*with_data)]  # the next replay writes into the same memory
         Tensor.realize(*outputs)
         return list(outputs)
 
