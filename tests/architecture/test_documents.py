@@ -80,7 +80,7 @@ def test_every_floor_and_every_package_of_the_explorer_is_on_the_page(repository
     parts = {path.parent.name for path in (package / "explore").glob("*/__init__.py")}
     named = [f"`{name}`" for name in sorted(floors)] + [f"`{name}/`" for name in sorted(parts)]
     assert [name for name in named if name not in page] == []
-    assert len(page.split()) < 2400, "short enough to be read at once: what measures goes to performance.md"
+    assert len(page.split()) < 2500, "short enough to be read at once: what measures goes to performance.md"
 
 
 SECTIONS = ("Context", "Decision", "Alternatives", "Consequences")
