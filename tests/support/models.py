@@ -16,4 +16,4 @@ def need_models() -> None:
     if missing and os.environ.get("TINYEXPLORE_REQUIRE_MODELS", "") not in ("", "0"):
         pytest.fail(f"TINYEXPLORE_REQUIRE_MODELS is set, but {', '.join(missing)} are missing: make models")
     if missing:
-        pytest.skip(f"{', '.join(missing)} are missing: `make models` installs them (87 MB)")
+        pytest.skip(f"{', '.join(missing)} are missing: `make models` installs them (160 MB)")

@@ -194,7 +194,8 @@ class Model:
         with_data = [
             tensor_of(value).contiguous().realize() for value in tensors.values()
         ]  # an array shares its memory
-        outputs: list[Tensor] = [output.clone() for output in replayed(*with_data)]  # the next replay writes into the same memory
+        # the next replay writes into the same memory
+        outputs: list[Tensor] = [output.clone() for output in replayed(*with_data)]
         Tensor.realize(*outputs)
         return list(outputs)
 
