@@ -99,7 +99,8 @@ def main() -> None:
         PAGE.write_text(
             "# Published ONNX models beside onnxruntime\n\n"
             "This page answers: how fast are published models here, and how fast in onnxruntime?\n\n"
-            "Written by `python -m bench.onnx --write`, after `make models`.\nA first call includes loading and compiling. "
+            "Written by `python -m bench.onnx --write`, after `make models`.\n"
+            "A first call includes loading and compiling.\n"
             f"A later call is the median of {TURNS}, timed in turns with onnxruntime's.\n\n"
             f"- date: {date.today()}\n- cpu: {_cpu_name()}, {threads()} threads\n"
             f"- peer: onnxruntime {onnxruntime.__version__}\n\n{table(rows)}\n",
