@@ -57,7 +57,8 @@ def lanes_of_results(kernel: Kernel, found: Sequence[Access]) -> Generator[Choic
     if best is None:
         return kernel
     weigh(SUITS, {axis.arg.name: score for axis, score in scores.items()}, best.arg.name)
-    lanes = lanes_for(kernel, best) if scores[best] > 0 else 1
+    suits = scores[best] > 0 or (scores[best] == 0 and kernel.steps > LARGE)
+    lanes = lanes_for(kernel, best) if suits else 1
     few = lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
     interleaved = interleaved_with(inner, found) if few else None
     if interleaved is not None:

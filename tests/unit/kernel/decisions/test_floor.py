@@ -23,6 +23,7 @@ from tinyexplore.util import Context
 pytestmark = pytest.mark.pinned
 
 LARGE = 1 << 16  # steps
+FEW = 64  # of so many steps of a sum with lanes one may store a result alone
 TARGETS = ("x86-64-v2", "x86-64-v3", "x86-64-v4,l2=2M")
 
 
@@ -41,6 +42,10 @@ def kernels_of(program: Program) -> Iterator[Kernel]:
             yield hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
 
 
+def has_lanes(axis: UOp) -> bool:
+    return axis.arg.kind is AxisKind.VECTOR
+
+
 def scalar_loops(kernel: Kernel) -> Iterator[str]:
     """Loops of more than LARGE steps without lanes, although an access inside has unit stride along one of them."""
     inside_reductions: set[UOp] = set()
@@ -49,11 +54,13 @@ def scalar_loops(kernel: Kernel) -> Iterator[str]:
         inside = set(reduce.src[0].find(Ops.INDEX))
         inside_reductions |= inside
         bodies.append((reduce.ranges | set(reduce.src[1:]), inside))
+    vectors = [prod(axis.size for axis in axes) for axes, _ in bodies if any(map(has_lanes, axes))]
     outside = {access.node for access in kernel.accesses} - inside_reductions
     bodies.append((set(kernel.output_axes), outside))
     for axes, places in bodies:
         kinds = {axis.arg.kind for axis in axes}
-        if prod(axis.size for axis in axes) <= LARGE or kinds & {AxisKind.VECTOR, AxisKind.COPY}:
+        steps = prod(axis.size for axis in axes)
+        if steps <= LARGE or FEW * steps <= max(vectors, default=0) or kinds & {AxisKind.VECTOR, AxisKind.COPY}:
             continue  # a COPY moves the tile of a product that has lanes
         for access in kernel.accesses:
             for axis in axes - kernel.gathered_along:
