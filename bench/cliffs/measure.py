@@ -26,6 +26,7 @@ from bench.worker import compare
 Call = Callable[[], tuple[Any, ...]]
 SHORT = 1e-3  # seconds: a program that takes PyTorch less is replayed by TinyJit
 SHORTEST = 30e-6  # seconds of one sample: shorter calls are repeated inside it
+ESTIMATE = 10e-3  # seconds: how long a first look at a program's time takes
 LONGEST = 1.5  # seconds of all samples of one engine: slow programs get fewer rounds
 
 
@@ -185,8 +186,9 @@ class _Side:
         return self.clock() - start
 
     def estimate(self) -> float:
-        """Seconds of a later call."""
-        return min(self.first() for _ in range(3))
+        """Seconds of a later call: the shortest of some."""
+        self.slice(ESTIMATE)
+        return min(self.slice(ESTIMATE))
 
     def slice(self, seconds: float) -> list[float]:
         """Seconds of calls for about `seconds`, after one that warms the caches again."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from bench.cliffs.measure import Measured, Settings
 from bench.cliffs.programs import PROGRAMS
+from bench.cliffs.reasons import REASONS
 
 BAD, GOOD, FIRST = 2.0, 1.2, 1.0  # the aims: no ratio above BAD, 90 % at most GOOD, no first run above FIRST seconds
 
@@ -114,7 +115,19 @@ def markdown(report: Report, before: Report | None) -> str:
         way = "replayed" if row.is_replayed else ""
         times = f"{row.ours * 1e6:,.0f} | {row.theirs * 1e6:,.0f} | {row.ratio:.2f} | {old} | {row.first * 1e3:,.0f}"
         lines.append(f"| {name} | {row.group} | {times} | {way} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *reasons(report)]) + "\n"
+
+
+def reasons(report: Report) -> list[str]:
+    """A section that says why rows are above the aim."""
+    above = [row for row in report.worst_first if row.counts and not row.failure and row.ratio > GOOD]
+    if not above:
+        return []
+    lines = ["", f"## Rows above {GOOD:g}×", "", "| program | ratio | why |", "|---|---:|---|"]
+    for row in above:
+        name = row.name.replace("|", "\\|")
+        lines.append(f"| {name} | {row.ratio:.2f} | {REASONS.get(row.name, 'no cause found yet')} |")
+    return lines
 
 
 def updated(file: str, report: Report) -> Report:
