@@ -27,6 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     programs = [program for program in PROGRAMS if not words or any(word in program.name.lower() for word in words)]
     if options.group:
         programs = [program for program in programs if program.group in options.group]
+    if options.above:
+        above = {row.name for row in report.rows_of(options.out) if row.ratio > options.above}
+        programs = [program for program in programs if program.name in above]
     if options.part:
         number, parts = map(int, options.part.split("/"))
         programs = programs[number - 1 :: parts]
@@ -37,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     quick = {"rounds": 2, "slice_seconds": 0.003} if options.quick else {}
     if options.rounds:
         quick["rounds"] = options.rounds
-    settings = Settings(threads=options.threads, compiles=options.compile, cpu_time=options.cpu_time, **quick)
+    settings = Settings(
+        threads=options.threads, compiles=options.compile, cpu_time=options.cpu_time, short=options.short / 1e3, **quick
+    )
     rows = []
     start = time.perf_counter()
     import_engines()
@@ -66,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--compile", action="store_true", help="PyTorch runs through torch.compile")
     parser.add_argument("--out", default="", metavar="FILE.json", help="also write FILE.json and FILE.md")
     parser.add_argument("--update", action="store_true", help="keep FILE.json's rows of other programs")
+    parser.add_argument("--above", type=float, default=0, metavar="RATIO", help="only FILE.json's rows above it, again")
+    parser.add_argument("--short", type=float, default=1, metavar="MS", help="what PyTorch does in less is replayed")
     parser.add_argument("--list", action="store_true", help="list the programs")
     return parser
 

@@ -24,7 +24,6 @@ from bench.peers import as_input
 from bench.worker import compare
 
 Call = Callable[[], tuple[Any, ...]]
-SHORT = 1e-3  # seconds: a program that takes PyTorch less is replayed by TinyJit
 SHORTEST = 30e-6  # seconds of one sample: shorter calls are repeated inside it
 ESTIMATE = 10e-3  # seconds: how long a first look at a program's time takes
 LONGEST = 1.5  # seconds of all samples of one engine: slow programs get fewer rounds
@@ -39,6 +38,7 @@ class Settings:
     slice_seconds: length of a turn.
     rest_seconds: pause before a turn, in which the other engine's threads go to sleep.
     compiles: PyTorch runs through torch.compile instead of eagerly.
+    short: seconds; a program that takes PyTorch less is replayed by TinyJit.
     cpu_time: samples are the process's time on a CPU, with one thread: what else runs there takes no part of it.
     """
 
@@ -47,6 +47,7 @@ class Settings:
     slice_seconds: float = 0.01
     rest_seconds: float = 0.008
     compiles: bool = False
+    short: float = 1e-3
     cpu_time: bool = False
 
 
@@ -126,7 +127,7 @@ def _measure(program: Program, settings: Settings) -> Measured:
         expected = theirs.ask("result")
         row.first = ours.ask("first")
         compare(ours.ask("result"), expected, 1e-4, program.atol)
-        row.is_replayed = program.replayed and theirs.ask("estimate") < SHORT
+        row.is_replayed = program.replayed and theirs.ask("estimate") < settings.short
         if row.is_replayed:
             ours.ask("replay")
         samples = _in_turns(ours, theirs, settings)

@@ -54,6 +54,7 @@ def about(settings: Settings) -> dict[str, Any]:
         "peer": f"PyTorch, {peer}",
         "threads": str(settings.threads),
         "clock": "time on the CPU" if settings.cpu_time else "wall",
+        "replayed": f"what takes PyTorch less than {settings.short * 1e3:g} ms",
         "samples": f"medians; {settings.rounds} turns of {settings.slice_seconds * 1e3:g} ms of each engine",
     }
 
@@ -130,6 +131,11 @@ def reasons(report: Report) -> list[str]:
     return lines
 
 
+def rows_of(file: str) -> list[Measured]:
+    """The rows of FILE.json."""
+    return Report.load(Path(file).with_suffix(".json")).rows
+
+
 def updated(file: str, report: Report) -> Report:
     """`report` with the rows of FILE.json that it lacks.
 
@@ -139,12 +145,17 @@ def updated(file: str, report: Report) -> Report:
     if not path.is_file():
         return report
     old = Report.load(path)
-    for key in report.about.keys() - {"date"}:
+    for key in report.about.keys() - {"date", "samples"}:
         if old.about.get(key) != report.about[key]:
             raise ValueError(
                 f"{path} was measured with {key} {old.about.get(key)!r}, this run with {report.about[key]!r}"
             )
     rows = {row.name: row for row in (*old.rows, *report.rows)}
+    samples = old.about.get("samples", "")
+    if report.about.get("samples", "") not in samples:
+        report.about["samples"] = f"{samples}; of some rows {report.about['samples']}"
+    else:
+        report.about["samples"] = samples
     return Report(report.about, [rows[program.name] for program in PROGRAMS if program.name in rows])
 
 
