@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for program in programs:
             print(f"{program.group:12} {program.name}")
         return 0
-    quick = {"rounds": 2, "slice_seconds": 0.003} if options.quick else {}
+    quick: dict[str, Any] = {"rounds": 2, "slice_seconds": 0.003} if options.quick else {}
     if options.rounds:
         quick["rounds"] = options.rounds
     settings = Settings(
