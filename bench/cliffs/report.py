@@ -32,7 +32,9 @@ class Report:
     @staticmethod
     def load(path: Path) -> Report:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return Report(content["about"], [Measured(**{**row, "samples": tuple(row["samples"])}) for row in content["rows"]])
+        return Report(
+            content["about"], [Measured(**{**row, "samples": tuple(row["samples"])}) for row in content["rows"]]
+        )
 
     @property
     def worst_first(self) -> list[Measured]:
