@@ -215,6 +215,18 @@ def product(random: Random, device: str) -> Tensor:
     return random.choice((found, found, (found + filled(random, found.shape[1:], device)).relu(), found.sum(0)))
 
 
+def words(random: Random, device: str) -> Tensor:
+    """A product of small numbers, about as large as the tiles of a tensor core: several of them, or not all of one."""
+    m, n = (random.choice((1, 15, 16, 17, 32, 40)) for _ in range(2))
+    dtype = random.choice(("bfloat16", "int8"))
+    k = random.choice((31, 32, 64, 70, 96, 128)) * (1 if dtype == "bfloat16" else 2)
+    a = filled(random, (m, k), device, dtype) if random.random() < 0.5 else filled(random, (k, m), device, dtype).T
+    b = filled(random, (k, n), device, dtype) if random.random() < 0.5 else filled(random, (n, k), device, dtype).T
+    wide = "float32" if dtype == "bfloat16" else "int32"
+    found = a.dot(b, acc_dtype=wide)
+    return random.choice((found, (found + filled(random, (n,), device, wide)).relu(), found.cast(dtype), found.T * 2))
+
+
 def batched(random: Random, device: str) -> Tensor:
     b, m, k, n = sides(random, 4, STEPS)
     x, y = filled(random, (b, m, k), device), filled(random, (b, k, n), device)
@@ -357,6 +369,7 @@ PROGRAMS: dict[str, Program] = {
         scattered,
         numbered,
         product,
+        words,
         batched,
         vectors,
         convolution,

@@ -35,7 +35,7 @@ def path_of(name: str) -> Path:
 
 def everything(names: list[str]) -> dict[str, Sections]:
     """What each golden file is to have of these programs."""
-    found = {machine.name: made(machine, names) for machine in MACHINES}
+    found = {machine.name: made(machine, machine.of(names)) for machine in MACHINES}
     return {**found, TRACES: made_traces([name for name in TRACED if name in names])}
 
 

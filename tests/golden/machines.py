@@ -1,8 +1,8 @@
-"""Two machines that are always the same, as devices that compile nothing and run nothing: only texts are made."""
+"""Machines that are always the same, as devices that compile nothing and run nothing: only texts are made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import count
@@ -21,15 +21,23 @@ from tinyexplore.util.config import Config
 
 @dataclass(frozen=True)
 class Machine:
-    """`target`: as TARGET has it, with cores and caches."""
+    """`target`: as TARGET has it, with cores and caches. programs: those that are compiled for it (none: all)."""
 
     name: str
     target: str
+    programs: tuple[str, ...] = ()
+
+    def of(self, names: Iterable[str]) -> list[str]:
+        """Those of the programs that are compiled for it."""
+        return [name for name in names if not self.programs or name in self.programs]
 
 
 MACHINES = (
     Machine("x86-64-v3", "x86-64-v3,threads=4,l1=32K,l2=512K"),
     Machine("cooperlake", "cooperlake,threads=2,l1=48K,l2=1M"),  # AVX-512, with products of words
+    Machine(
+        "sapphirerapids", "sapphirerapids,threads=2,l1=48K,l2=2M", ("bfloat16 product", "int8 product of two tiles")
+    ),
 )
 
 

@@ -92,6 +92,7 @@ MADE: dict[str, Callable[[], Tensor | tuple[Tensor, ...]]] = {
     "half floats": lambda: x(64, 64, dtype="float16").sum(1),
     "bfloat16 product": lambda: x(64, 64).bfloat16() @ x(64, 64).bfloat16(),
     "int8 product": lambda: x(64, 64, dtype="int8").dot(x(64, 64, dtype="int8"), acc_dtype="int32"),
+    "int8 product of two tiles": lambda: x(64, 128, dtype="int8").dot(x(128, 64, dtype="int8"), acc_dtype="int32"),
     "fp8": lambda: x(256).cast("fp8e4m3").cast("float32").contiguous(),
     "int division": lambda: x(100, dtype="int32") // x(100, dtype="int32"),
     "remainder": lambda: x(100) % x(100),

@@ -20,7 +20,7 @@ HOW = "where this is meant: python -m tests.golden --update"
 def test_the_sources_of_small_programs_are_as_they_were(machine: Machine) -> None:
     kept = read(path_of(machine.name))
     before = {title: text for title, text in kept.items() if about(title) in SMALL}
-    found = "\n".join(differences(before, made(machine, SMALL)))
+    found = "\n".join(differences(before, made(machine, machine.of(SMALL))))
     assert not found, f"{found}\n{HOW}"
 
 
@@ -31,7 +31,8 @@ def test_what_is_recorded_of_programs_is_as_it_was() -> None:
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 def test_each_pass_makes_what_its_spec_allows_of_every_program(machine: Machine) -> None:
-    for name, program in PROGRAMS.items():
+    for name in machine.of(PROGRAMS):
+        program = PROGRAMS[name]
         with opened(machine) as listener, Context(SPEC=1):
             program()
         assert listener.bound, name
@@ -39,7 +40,7 @@ def test_each_pass_makes_what_its_spec_allows_of_every_program(machine: Machine)
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 def test_every_program_has_a_section_and_no_other_has(machine: Machine) -> None:
-    assert set(map(about, read(path_of(machine.name)))) == set(PROGRAMS)
+    assert set(map(about, read(path_of(machine.name)))) == set(machine.of(PROGRAMS))
     assert path_of(machine.name).read_text(encoding="utf-8").startswith(heads()[machine.name])
 
 

@@ -21,13 +21,14 @@ FEATURES = """
     sse3 ssse3 sse4.1 sse4.2 sse4a popcnt lzcnt bmi bmi2 movbe avx avx2 fma fma4 xop tbm f16c avx512f avx512cd
     avx512bw avx512dq avx512vl avx512ifma avx512vbmi avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq avx512bf16
     avx512fp16 avx512vp2intersect gfni avxvnni avxifma avxneconvert avxvnniint8 avxvnniint16 avx10.1 avx10.2 egpr ndd
-    nf zu ccmp
+    nf zu ccmp amx-tile amx-bf16 amx-int8
 """.split()  # those that code generation may use unasked
 NARROW = """
     athlon athlon-4 athlon-mp athlon-tbird athlon-xp c3 c3-2 geode i386 i486 i586 i686 k6 k6-2 k6-3 lakemont pentium
     pentium-m pentium-mmx pentium2 pentium3 pentium3m pentium4 pentium4m pentium_4 pentium_4_sse3 pentium_ii pentium_iii
     pentium_iii_no_xmm_regs pentium_m pentium_mmx pentium_pro pentiumpro prescott winchip-c6 winchip2 yonah
 """.split()  # of 32 bits: LLVM ends the process that asks for 64 of them
+LINE = 120
 PARENTS = ("sapphirerapids", "icelake-server", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64")
 TRIPLES = {arch: f"{arch}-unknown-linux-gnu" for arch in ("x86_64", "aarch64", "riscv64")}
 NARROW_RISCV = """
@@ -90,7 +91,8 @@ def table_text() -> str:
     lines += [f"LLVM_VERSION = {llvm.llvm_version_info[0]}", ""]
     lines += ["# name: the features that code generation may use: those of a level, and more", "X86_64 = {"]
     for name, features in wide.items():
-        lines += [f'    "{name}": "{" ".join(in_short(name, features, wide))}",']
+        line = f'    "{name}": "{" ".join(in_short(name, features, wide))}",'
+        lines += [line if len(line) <= LINE else f"{line}  # noqa: E501"]
     lines += ["}", "", "# names alone: what is generated for each is for its 128-bit vectors", "AARCH64 = ("]
     lines += [f'    "{name}",' for name in known_names("aarch64") if name != "generic"]
     lines += [

@@ -29,6 +29,7 @@ from tinyexplore.codegen.transforms.logistic import fuse_logistic
 from tinyexplore.codegen.transforms.loop_barriers import end_steps_with_barriers
 from tinyexplore.codegen.transforms.loop_fission import split_shared_loops
 from tinyexplore.codegen.transforms.prefetch import prefetch_ahead
+from tinyexplore.codegen.transforms.tiles import place_tiles
 from tinyexplore.codegen.transforms.vector_accesses import access_in_vectors
 from tinyexplore.codegen.transforms.wide_vectors import widen_vectors
 from tinyexplore.codegen.transforms.work_items import place_work_items
@@ -41,6 +42,7 @@ from tinyexplore.uop.spec import (
     FUSED_SPEC,
     LANES_SPEC,
     LINEAR_SPEC,
+    LOADED_SPEC,
     LOOPS_SPEC,
     REGISTERS_SPEC,
     TILES_SPEC,
@@ -54,9 +56,10 @@ from tinyexplore.util import config
 PASSES: tuple[Pass, ...] = (
     # loops that opts have made become work-items, are unrolled, or become vectors
     Transform("work items", place_work_items, AST_SPEC, AST_SPEC),
-    Rewrite("simplify", ALWAYS, AST_SPEC, AST_SPEC),
-    Transform("wide vectors", widen_vectors, AST_SPEC, AST_SPEC),
-    Transform("early vectorization", vectorize_early, AST_SPEC, TILES_SPEC),
+    Transform("tiles", place_tiles, AST_SPEC, LOADED_SPEC),
+    Rewrite("simplify", ALWAYS, LOADED_SPEC, LOADED_SPEC),
+    Transform("wide vectors", widen_vectors, LOADED_SPEC, LOADED_SPEC),
+    Transform("early vectorization", vectorize_early, LOADED_SPEC, TILES_SPEC),
     Rewrite("unroll tiles", UNROLL_TILES, TILES_SPEC, LOOPS_SPEC),
     Rewrite("unroll reductions", UNROLL_REDUCTIONS, LOOPS_SPEC, UNROLLED_SPEC),
     Rewrite("simplify the copies", ALWAYS, UNROLLED_SPEC, UNROLLED_SPEC),

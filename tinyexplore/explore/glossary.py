@@ -277,6 +277,7 @@ TERMS: tuple[Term, ...] = (
     Term("axis", "upcast", "A fully unrolled output loop: a tile of results in registers."),
     Term("axis", "vector", "The lanes of vector instructions."),
     Term("axis", "scan", "A loop over the output whose steps depend on the step before."),
+    Term("axis", "tile", "The rows of a matrix that fills a tile register of a CPU."),
     Term("axis", "copy", "A loop that fills scratch memory, before the loops that read it."),
     Term("axis", "row", "A loop that computes a row into scratch memory, before the loops that read it."),
     Term("axis", "rare", "Cold path: a body that runs once if some lane needs it, else not at all."),
@@ -326,7 +327,8 @@ TERMS: tuple[Term, ...] = (
     Term(
         "opt",
         "TC",
-        "Sums of products use dot instructions, which take this many numbers per word; on a GPU, tensor cores.",
+        "Sums of products use dot instructions, which take this many numbers per word, or tile registers; on a GPU, "
+        "tensor cores.",
     ),
     Term("opt", "AHEAD", "Software prefetch: the loop's loads are requested this many steps earlier."),
     Term(
@@ -394,7 +396,12 @@ TERMS: tuple[Term, ...] = (
     Term("op", "SHR", "Shift right."),
     Term("op", "WHERE", "x where the condition holds, else y."),
     Term("op", "MULACC", "x · y + z in one instruction."),
-    Term("op", "WMMA", "A tensor core: C + A · B. The lanes of a warp hold the three matrices together."),
+    Term(
+        "op",
+        "WMMA",
+        "A tensor core: C + A · B. The lanes of a warp hold the three matrices, or tile registers of a CPU.",
+    ),
+    Term("op", "TILE", "The words of a matrix as a tile register of a CPU holds them: row by row."),
     Term("op", "DOT_BF16", "Adds products of pairs of bfloat16 to a float32."),
     Term("op", "DOT_I8", "Adds products of fours of int8 to an int32."),
     Term("op", "DOT_U8", "Adds products of fours of uint8 and int8 to an int32."),

@@ -63,7 +63,8 @@ def held_by_cores(kernel: Kernel, opt: Opt, axis: UOp) -> str | None:
     """What forbids an Opt where tensor cores do the sum: it has their registers for each of its results."""
     if not kernel.find(Ops.WMMA):
         return None
-    if not KINDS[opt.op].on_cores:
+    kind = KINDS[opt.op]
+    if not (kind.on_cores or (kind.on_tiles and not kernel.target.has_local)):
         return "tensor cores do the sum: do this before TC, or without"
     if opt.op is OptOps.UNROLL and axis.is_static and opt.amount and axis.size % opt.amount:
         return f"what is left over would be a sum of its own, of other registers: choose a divisor of {axis.size}"

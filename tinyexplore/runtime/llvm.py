@@ -19,7 +19,8 @@ from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cannot_run, cpu_target, function_bytes, refusal
 from tinyexplore.runtime.side_by_side import emit_object, parsed, run_passes, verify
-from tinyexplore.target import NATIVE, WASM32, Choice, Target, choice_of, machine
+from tinyexplore.runtime.tile_registers import usable_features
+from tinyexplore.target import AMX, NATIVE, WASM32, Choice, Target, choice_of, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops
 from tinyexplore.util.config import process_config
@@ -63,7 +64,7 @@ class LLVMCompiler:
         else:
             llvm.initialize_all_targets()
             llvm.initialize_all_asmprinters()
-        host = llvm.get_host_cpu_features().flatten()
+        host = usable_features(llvm.get_host_cpu_features().flatten())
         self.cpu = llvm.get_host_cpu_name() if choice.is_native else choice.cpu
         self.features = host if choice.is_native else ",".join(f"+{name}" for name in sorted(choice.features))
         self.refusal = refusal(choice, [f"+{name}" for name in choice.features], host.split(","))
@@ -231,4 +232,7 @@ def llvm_target(compiler: LLVMCompiler, choice: Choice) -> Target:
     have = set(compiler.features.split(","))
     dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)
     fuses = "+fma" in have or target.arch in ("aarch64", "riscv64")
-    return replace(target, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, registers_per_op=4)
+    cores = tuple(core for core in AMX if have >= {f"+{feature}" for feature in core.needs})
+    return replace(
+        target, cores=cores, dots=dots, fuses=fuses, scales=fuses and have >= SCALE_FEATURES, registers_per_op=4
+    )

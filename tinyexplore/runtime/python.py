@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from tinyexplore.device import Buffer, DeviceInterface
@@ -20,7 +20,8 @@ from tinyexplore.runtime.emulator import EmulatedGroups, bind
 from tinyexplore.runtime.gpu import gpu_target
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import check_arguments
-from tinyexplore.target import Target, chosen, machine
+from tinyexplore.target import AMX, TENSOR_CORES, Target, chosen, machine
+from tinyexplore.target.tensor_cores import tile_product
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.semantics import bfloat16_bits, bfloat16_from_bits, from_bits, scalar_function, to_bits
@@ -98,6 +99,8 @@ def names_for(uops: Sequence[UOp]) -> dict[str, Any]:
             assert isinstance(source, DType) and isinstance(node.dtype, DType)
             scalar = node.dtype.scalar
             found[meaning_name(op, scalar, source.scalar)] = _function(op, scalar, source.scalar)
+        elif node.op is Ops.WMMA:
+            found[node.arg] = partial(tile_product, TENSOR_CORES[node.arg])
     return found
 
 
@@ -159,6 +162,7 @@ def open_python() -> DeviceInterface:
         l2_bytes=256 << 10,
         native_ops=Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD},
         native_dtypes=dtypes.floats,
+        cores=AMX,
     )
     renderer = PythonRenderer(target, f"python {version}")
     return DeviceInterface("PYTHON", target, HOST_ALLOCATOR, renderer, PythonProgram, _no_listings)

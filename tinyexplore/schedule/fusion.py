@@ -426,7 +426,7 @@ class Fusion:
         if len(sizes) != 1 or len(small) != 1 or any(factor.op is not Ops.CAST for factor in factors):
             return ()
         target, dtype = self.target_of(node.device), small.pop()
-        has_cores = any(usable_cores(target, dtype, node.dtype))
+        has_cores = any([not core.tiles for core in usable_cores(target, dtype, node.dtype)])
         op = DOTS.get((dtype, node.dtype))
         if type(sizes[0]) is not int or not (has_cores or (op is not None and has_dot(target, op))):
             return ()

@@ -19,7 +19,7 @@ from tinyexplore.target.choice import (
     nearest_level,
 )
 from tinyexplore.target.gpus import GPU, GPUS
-from tinyexplore.target.tensor_cores import TENSOR_CORES, Layout, TensorCore
+from tinyexplore.target.tensor_cores import AMX, TENSOR_CORES, Layout, TensorCore
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
@@ -141,6 +141,7 @@ def core_count() -> int:
 
 
 __all__ = [
+    "AMX",
     "FEATURES",
     "GPU",
     "GPUS",

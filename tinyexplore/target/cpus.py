@@ -68,7 +68,7 @@ X86_64 = {
     "mic_avx512": "x86-64-v3 avx512f avx512cd",
     "nehalem": "x86-64-v2",
     "nocona": "sse3",
-    "novalake": "sapphirerapids avxifma avxneconvert avxvnniint8 avxvnniint16 avx10.1 avx10.2 egpr ndd nf zu ccmp",
+    "novalake": "icelake-server avx512bf16 avx512fp16 avxvnni avxifma avxneconvert avxvnniint8 avxvnniint16 avx10.1 avx10.2 egpr ndd nf zu ccmp",  # noqa: E501
     "opteron": "",
     "opteron-sse3": "sse3",
     "pantherlake": "x86-64-v3 gfni avxvnni avxifma avxneconvert avxvnniint8 avxvnniint16",
@@ -76,7 +76,7 @@ X86_64 = {
     "raptorlake": "x86-64-v3 gfni avxvnni",
     "rocketlake": "icelake-server",
     "sandybridge": "x86-64-v2 avx",
-    "sapphirerapids": "icelake-server avx512bf16 avx512fp16 avxvnni",
+    "sapphirerapids": "icelake-server avx512bf16 avx512fp16 avxvnni amx-tile amx-bf16 amx-int8",
     "sierraforest": "x86-64-v3 gfni avxvnni avxifma avxneconvert avxvnniint8",
     "silvermont": "x86-64-v2 movbe",
     "skx": "x86-64-v4",

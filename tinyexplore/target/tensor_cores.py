@@ -8,6 +8,10 @@ the registers that have bit 1. A bit of the lane that neither coordinate names i
 Sources: NVIDIA's PTX ISA, "Matrix Fragments for mma.m16n8k8" (…k16, …k32); AMD's "CDNA 2 Instruction Set Architecture"
 and its Matrix Instruction Calculator for MFMA; AMD's "RDNA 3 Instruction Set Architecture", section "Wave Matrix
 Multiply Accumulate". Apple documents no map for its simdgroup matrices: that one is what Apple's own MLX relies on.
+Intel's "Architecture Instruction Set Extensions Programming Reference", chapter "Intel AMX", has the tiles of a CPU.
+
+A CPU with AMX has eight tile registers of 16 rows of 64 bytes. There the rows of a register stand where a GPU has
+lanes: `L2` is bit 2 of the row's number, and `r0` bit 0 of the place in the row.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from math import frexp, fsum, isfinite, ldexp
 from operator import mul
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop.semantics import to_dtype_range
+from tinyexplore.uop.semantics import bfloat16_from_bits, to_dtype_range
 
 Place = tuple[int, int]  # a row and a column
 
@@ -62,7 +66,9 @@ class TensorCore:
 
     name: what the programs and the explorer call it. factor: the dtype of A and B in memory. accumulator: that of C.
     mantissa: the bits of a factor's fraction that it multiplies (0: all of them). call: the instruction, in words of
-    `language`: an instruction of PTX for cuda, a builtin of clang's for hip, a function of metal's. source: of the map.
+    `language`: an instruction of PTX for cuda, a builtin of clang's for hip, a function of metal's, an instruction of
+    the CPU for x86. source: of the map. tiles: the tile registers of a CPU, of which the product takes one for each
+    matrix (0: a GPU, whose lanes hold the matrices). needs: the features of the CPU, as LLVM calls them.
     """
 
     name: str
@@ -76,6 +82,8 @@ class TensorCore:
     language: str
     source: str
     mantissa: int = 0
+    tiles: int = 0
+    needs: tuple[str, ...] = ()
 
     @property
     def dims(self) -> tuple[int, int, int]:
@@ -88,7 +96,13 @@ class TensorCore:
 
     def describe(self) -> str:
         m, n, k = self.dims
-        return f"{self.name}: {m} × {n} × {k}, {self.factor.name} → {self.accumulator.name}, {self.lanes} lanes"
+        held = f"{self.tiles} tile registers of {self.lanes} rows" if self.tiles else f"{self.lanes} lanes"
+        return f"{self.name}: {m} × {n} × {k}, {self.factor.name} → {self.accumulator.name}, {held}"
+
+    @property
+    def words(self) -> int:
+        """How many neighbouring steps of a factor a word of 32 bits of a tile holds."""
+        return dtypes.int32.itemsize // self.factor.itemsize
 
 
 def _layout(rows: str, columns: str) -> Layout:
@@ -121,6 +135,11 @@ _WMMA = (  # both halves of the warp hold the whole of A, and of B
     _layout("L4 r0 r1 r2", "L0 L1 L2 L3"),
 )
 
+_INTEL = 'Intel, "Architecture Instruction Set Extensions Programming Reference", chapter "Intel AMX"'
+_AMX_C = _layout("L0 L1 L2 L3", "r0 r1 r2 r3")
+_AMX_16 = (_layout("L0 L1 L2 L3", "r0 r1 r2 r3 r4"), _layout("r0 L0 L1 L2 L3", "r1 r2 r3 r4"), _AMX_C)
+_AMX_8 = (_layout("L0 L1 L2 L3", "r0 r1 r2 r3 r4 r5"), _layout("r0 r1 L0 L1 L2 L3", "r2 r3 r4 r5"), _AMX_C)
+
 _MLX = "not documented by Apple; as its MLX relies on it (steel/gemm/mma.h)"
 _EIGHT = _layout("L1 L2 L4", "r0 L0 L3")
 _SIMDGROUP = (_EIGHT, _EIGHT, _EIGHT)
@@ -142,6 +161,12 @@ def _amd(call: str, factor: DType, lanes: int, layouts: tuple[Layout, Layout, La
 def _simdgroup(name: str, factor: DType) -> TensorCore:
     call = "simdgroup_multiply_accumulate"
     return TensorCore(f"simdgroup_8x8x8_{name}", factor, _F32, 32, *_SIMDGROUP, call, "metal", _MLX)
+
+
+def _amx(call: str, factor: DType, layouts: tuple[Layout, Layout, Layout], feature: str) -> TensorCore:
+    accumulator = dtypes.int32 if factor is dtypes.int8 else _F32
+    needs = ("amx-tile", feature)
+    return TensorCore(f"amx_{call}", factor, accumulator, 16, *layouts, call, "x86", _INTEL, tiles=8, needs=needs)
 
 
 # of each GPU that has some, those that do more at a time first
@@ -166,7 +191,12 @@ RDNA_3 = (
 )
 APPLE = (_simdgroup("f16", _F16), _simdgroup("bf16", _BF16), _simdgroup("f32", _F32))
 
-TENSOR_CORES = {core.name: core for core in (*AMPERE, *CDNA_2, *RDNA_3, *APPLE)}
+AMX = (
+    _amx("tdpbf16ps", _BF16, _AMX_16, "amx-bf16"),
+    _amx("tdpbssd", dtypes.int8, _AMX_8, "amx-int8"),
+)
+
+TENSOR_CORES = {core.name: core for core in (*AMPERE, *CDNA_2, *RDNA_3, *APPLE, *AMX)}
 
 
 def multiplied(
@@ -186,6 +216,25 @@ def multiplied(
         sums = [exact_sum([start, *map(mul, row, column)]) for start, column in zip(before, right)]
         after.append([to_dtype_range(total, core.accumulator) for total in sums])
     return [[after[row][column] for row, column in places] for places in places_of(core.c, core.lanes)]
+
+
+def tile_product(core: TensorCore, a: Sequence[int], b: Sequence[int], c: Sequence[float]) -> list[float]:
+    """C after an instruction on tile registers; A and B are given as words of 32 bits, all of them row by row."""
+    read = bfloat16_from_bits if core.factor is dtypes.bfloat16 else _signed_byte
+    bits = core.factor.bits
+
+    def rows(words: Sequence[int]) -> list[list[float]]:
+        flat = [read(word >> bits * part & (1 << bits) - 1) for word in words for part in range(core.words)]
+        size = len(flat) // core.lanes
+        return [flat[start : start + size] for start in range(0, len(flat), size)]
+
+    size = core.c.registers
+    before = [c[start : start + size] for start in range(0, len(c), size)]
+    return [value for row in multiplied(core, rows(a), rows(b), before) for value in row]
+
+
+def _signed_byte(bits: int) -> int:
+    return bits - 256 if bits & 128 else bits
 
 
 def matrix(layout: Layout, held: Sequence[Sequence[float]]) -> list[list[float]]:
@@ -220,4 +269,4 @@ def with_mantissa(value: float, bits: int) -> float:
     return (1 if value > 0 else -1) * ldexp(scaled, exponent - bits - 1)
 
 
-__all__ = ["TENSOR_CORES", "Layout", "TensorCore", "multiplied", "with_mantissa"]
+__all__ = ["AMX", "TENSOR_CORES", "Layout", "TensorCore", "multiplied", "tile_product", "with_mantissa"]

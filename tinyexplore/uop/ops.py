@@ -41,6 +41,7 @@ class Ops(Named):
     HREDUCE = auto()
     TABLE = auto()
     WMMA = auto()
+    TILE = auto()
     # arithmetic, one source
     NEG = auto()
     SQRT = auto()
@@ -191,6 +192,7 @@ class AxisKind(Named):
     SCAN = "scan"  # an output loop whose steps go in order, each from what the one before left
     COPY = "copy"  # a loop that fills scratch memory, before the loops that read it
     ROW = "row"  # a loop that computes a row into scratch memory, before the loops that read it
+    TILE = "tile"  # the rows of a matrix that a tile register of a CPU holds
     RARE = "rare"  # a body that is done once or not at all: only where some lane needs it
 
     def __repr__(self) -> str:
@@ -228,6 +230,7 @@ _AXIS_LETTER = {
     AxisKind.COPY: "p",
     AxisKind.ROW: "w",
     AxisKind.SCAN: "s",
+    AxisKind.TILE: "m",
     AxisKind.RARE: "b",
 }
 

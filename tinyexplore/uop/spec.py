@@ -2,7 +2,8 @@
 
 Between two passes a kernel has one of these forms, of which each says what the last passes have done away with:
 
-    AST        as it was scheduled, and with opts: loops of every kind, scalars (and what a tensor core takes: a GPU)
+    AST        as it was scheduled, and with opts: loops of every kind, scalars (and what a tensor core takes).
+    LOADED     a CPU's tiles are loaded out of scratch memory, and stored there
     TILES      VECTOR axes that only walk memory are vectors
     LOOPS      no UPCAST axes: tiles are unrolled
     UNROLLED   no UNROLL axes either: reductions are
@@ -114,6 +115,21 @@ def _wmma(node: UOp) -> bool:
     """Registers of A, B and C in each lane of a warp, for the core that `arg` names; what comes of C."""
     a, b, c = node.src
     return isinstance(node.arg, str) and a.dtype.scalar is b.dtype.scalar and c.dtype is node.dtype
+
+
+def _tile(node: UOp) -> bool:
+    """A word for each row and column of a matrix, these two being loops of their own."""
+    value, rows, columns = node.src
+    kinds = [loop.op is Ops.RANGE and loop.arg.kind for loop in (rows, columns)]
+    return kinds == [AxisKind.TILE, AxisKind.VECTOR] and node.dtype is value.dtype.vec(rows.size * columns.size)
+
+
+def _element(node: UOp) -> bool:
+    """A lane by its number; or an element of a tile, by its row and its column."""
+    if len(node.src) == 1:
+        return _gep(node)
+    tile, *place = node.src
+    return node.arg is None and len(place) == 2 and node.dtype is tile.dtype.scalar
 
 
 def _pointer(node: UOp) -> bool:
@@ -229,9 +245,12 @@ _VECTORS: dict[Ops, Check] = {
     Ops.HREDUCE: _hreduce,
 }
 
-_HELD = {Ops.VECTORIZE: _vectorize, Ops.GEP: _gep}  # in an ast: the registers of a tensor core's operands
-AST_SPEC = Spec("ast", {**_COMMON, **_HELD, Ops.SCAN: _scan, Ops.REDUCE: _reduce, Ops.SINK: _sink})
-TILES_SPEC = Spec("tiles", {**AST_SPEC.checks, Ops.GEP: _lane})
+# in an ast: the registers of a tensor core's operands, and a CPU's tiles before these are loaded and stored
+_HELD = {Ops.VECTORIZE: _vectorize, Ops.GEP: _gep}
+_OF_TILES = {Ops.GEP: _element, Ops.TILE: _tile}
+AST_SPEC = Spec("ast", {**_COMMON, **_HELD, **_OF_TILES, Ops.SCAN: _scan, Ops.REDUCE: _reduce, Ops.SINK: _sink})
+LOADED_SPEC = Spec("loaded", {op: check for op, check in {**AST_SPEC.checks, **_HELD}.items() if op is not Ops.TILE})
+TILES_SPEC = Spec("tiles", {**LOADED_SPEC.checks, Ops.GEP: _lane})
 LOOPS_SPEC = Spec("loops", {**TILES_SPEC.checks, Ops.RANGE: _range_but(AxisKind.UPCAST)})
 UNROLLED_SPEC = Spec("unrolled", {**TILES_SPEC.checks, Ops.RANGE: _range_but(AxisKind.UPCAST, AxisKind.UNROLL)})
 LANES_SPEC = Spec(

@@ -91,7 +91,7 @@ def ops_mask(ops: Iterable[Ops]) -> int:
     return sum(_BIT[op] for op in set(ops))
 
 
-_CLOSES = ops_mask((Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER, Ops.RESULT))
+_CLOSES = ops_mask((Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER, Ops.RESULT, Ops.TILE))
 _OPENS_OR_CLOSES = _CLOSES | ops_mask((Ops.RANGE,))
 _VARIABLE = ops_mask((Ops.DEFINE_VAR,))
 # what stands in no size: these are arithmetic with constants and Variables

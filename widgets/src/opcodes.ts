@@ -18,7 +18,7 @@ const UOPS: Record<string, string> = {
   VECTORIZE: "a vector from one scalar per lane; of equal scalars, a broadcast",
   GEP: "one lane of a vector",
   TABLE: "the one of a few constants that the low bits name",
-  WMMA: "a tensor core: C + A · B, of what all lanes of a warp hold of the three matrices",
+  WMMA: "a tensor core: C + A · B, of what all lanes of a warp, or tile registers of a CPU, hold of the three matrices",
   CAST: "the same value in another type",
   BITCAST: "the same bits in another type",
   WHERE: "the second where the condition holds, else the third",

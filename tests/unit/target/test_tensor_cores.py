@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.target import GPUS, TENSOR_CORES, Layout, TensorCore
-from tinyexplore.target.tensor_cores import multiplied, with_mantissa
+from tinyexplore.target import AMX, GPUS, TENSOR_CORES, Layout, TensorCore
+from tinyexplore.target.tensor_cores import multiplied, tile_product, with_mantissa
 
 Map = Callable[[int, int], tuple[int, int]]
 
@@ -83,7 +83,17 @@ def of_mlx(core: str) -> dict[str, Map]:
     return dict.fromkeys("ABC", place)
 
 
-DOCUMENTED = {"cuda": of_ptx, "hip": of_amd, "metal": of_mlx}
+def of_intel(core: str) -> dict[str, Map]:
+    """Intel's: row by row; of B, a row has the neighbours along k of each column side by side, as a word of 32 bits."""
+    words = 2 if "bf16" in core else 4
+    return {
+        "A": lambda row, i: (row, i),
+        "B": lambda row, i: (words * row + i % words, i // words),
+        "C": lambda row, i: (row, i),
+    }
+
+
+DOCUMENTED = {"x86": of_intel, "cuda": of_ptx, "hip": of_amd, "metal": of_mlx}
 
 
 @pytest.mark.parametrize("core", TENSOR_CORES.values(), ids=core_id)
@@ -128,6 +138,22 @@ def test_a_core_adds_the_product(core: TensorCore) -> None:
         a, b, c = a / 8, b / 4, c + rng.normal(size=c.shape).astype(np.float32)
     found = multiplied(core, *(held(one, core.lanes, x) for one, x in zip((core.a, core.b, core.c), (a, b, c))))
     assert found == held(core.c, core.lanes, (a @ b + c).astype(kinds[1]))
+
+
+@pytest.mark.parametrize("core", AMX, ids=core_id)
+def test_tiles_are_words_row_by_row(core: TensorCore) -> None:
+    rng = np.random.default_rng(2)
+    m, n, k = core.dims
+    a, b, c = (rng.integers(-100, 100, shape) for shape in ((m, k), (k, n), (m, n)))
+    if core.factor is dtypes.bfloat16:
+        x, y = ((one.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16) for one in (a, b))
+    else:
+        x, y = a.astype(np.int8), b.astype(np.int8)
+    pairs = np.ascontiguousarray(y.reshape(k // core.words, core.words, n).transpose(0, 2, 1))
+    words = [np.ascontiguousarray(one).reshape(-1).view(np.uint32).tolist() for one in (x, pairs)]
+    assert [len(one) for one in words] == [256, 256]
+    found = tile_product(core, *words, c.reshape(-1).astype(float if core.factor is dtypes.bfloat16 else int).tolist())
+    np.testing.assert_array_equal(np.reshape(found, (m, n)), a @ b + c)
 
 
 def test_what_is_not_finite_goes_through() -> None:

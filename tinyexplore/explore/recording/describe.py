@@ -79,7 +79,7 @@ _GROUPS: dict[Ops, str] = {
     **{op: "reduce" for op in (Ops.DEFINE_ACC, Ops.ASSIGN, Ops.RESULT, Ops.WMMA)},
     **{op: "loop" for op in (Ops.RANGE, Ops.ENDRANGE, Ops.SPECIAL)},
     **{op: "const" for op in (Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.IOTA)},
-    **{op: "movement" for op in (Ops.VECTORIZE, Ops.GEP, Ops.TABLE)},
+    **{op: "movement" for op in (Ops.VECTORIZE, Ops.GEP, Ops.TABLE, Ops.TILE)},
     **{op: "control" for op in (Ops.SINK, Ops.BARRIER)},
 }
 
@@ -153,8 +153,12 @@ def _uop_detail(uop: UOp, printer: Printer) -> str:
             return printer.text(src[0])
         case Ops.WMMA:
             return str(uop.arg)
+        case Ops.GEP if len(src) == 3:
+            return f"row {printer.text(src[1])}, column {printer.text(src[2])}"
         case Ops.GEP:
             return f"lane {uop.arg}"
+        case Ops.TILE:
+            return f"{src[1].size} × {src[2].size} words"
         case Ops.TABLE:
             return f"one of {len(uop.arg)} numbers"
         case Ops.SINK:
@@ -213,6 +217,7 @@ _LOOP_WORDS = {
     AxisKind.VECTOR: "  # lanes",
     AxisKind.SCAN: "  # in order, each from the one before",
     AxisKind.COPY: "  # fills scratch memory",
+    AxisKind.TILE: "  # rows of a tile",
     AxisKind.ROW: "  # fills a row",
     AxisKind.RARE: "  # only where some lane needs it",
 }

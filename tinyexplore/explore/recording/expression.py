@@ -142,6 +142,12 @@ class Printer:
                 return self._call(dtype_text(uop.dtype), src)
             case Ops.BITCAST:
                 return self._call(f"bits_as_{dtype_text(uop.dtype)}", src)
+            case Ops.GEP if len(src) == 3:
+                row, column = (self._operand(part, 1) for part in src[1:])
+                return f"{self._operand(src[0], _ATOM)}[{row}, {column}]", _ATOM
+            case Ops.TILE:
+                axes = "".join(f" for {self._walk(axis)}" for axis in src[1:])
+                return f"tile({self._operand(src[0], 1)}{axes})", _ATOM
             case Ops.GEP:
                 return f"{self._operand(src[0], _ATOM)}.{uop.arg}", _ATOM
             case Ops.TABLE:

@@ -40,5 +40,8 @@ def first_load(word: UOp) -> UOp:
 
 
 def words_in(value: UOp) -> list[UOp]:
-    """The words that are multiplied in a summed value, as `TC` made them; none elsewhere."""
+    """The words that are multiplied in a summed value, as `TC` made them, of tiles those that fill them; none
+    elsewhere."""
+    if value.op is Ops.WMMA:
+        return [tile.src[0] for tile in value.src[:2] if tile.op is Ops.TILE]
     return list(value.src[:2]) if value.op in Group.DOT else []

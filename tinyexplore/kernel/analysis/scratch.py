@@ -17,7 +17,8 @@ PACKING_ORDER = {
     AxisKind.GROUP: 2,
     AxisKind.UNROLL: 3,
     AxisKind.UPCAST: 4,
-    AxisKind.VECTOR: 5,
+    AxisKind.TILE: 5,
+    AxisKind.VECTOR: 6,
 }
 
 

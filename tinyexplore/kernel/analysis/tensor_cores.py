@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tinyexplore.target import Target, TensorCore
+from tinyexplore.kernel.analysis.dot_products import EMULATED
+from tinyexplore.target import AMX, Target, TensorCore
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util import config
 
@@ -47,9 +48,14 @@ class Fit:
         return done
 
 
+def cores_of(target: Target) -> tuple[TensorCore, ...]:
+    """The cores of the target; TC=2: also a CPU's where it has none, written out as sums of dot products."""
+    return target.cores or (AMX if config().TC >= EMULATED and not target.has_local else ())
+
+
 def usable_cores(target: Target, factor: DType, accumulator: DType) -> Iterator[TensorCore]:
     """The cores of the target for such products that the settings allow, those to be preferred first."""
-    for core in target.cores if config().TC else ():
+    for core in cores_of(target) if config().TC else ():
         if core.factor is factor and core.accumulator is accumulator and (not core.mantissa or config().ALLOW_TF32):
             yield core
 
@@ -57,7 +63,7 @@ def usable_cores(target: Target, factor: DType, accumulator: DType) -> Iterator[
 def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
     """How a core that takes `amount` steps at a time does the sum over `steps`; what stands against it, in words."""
     target = kernel.target
-    if not target.cores:
+    if not cores_of(target):
         return f"{target.cpu} has no tensor cores"
     if not config().TC:
         return "TC=0 does without tensor cores"
@@ -65,13 +71,16 @@ def fit_of(kernel: Kernel, steps: UOp, amount: int) -> Fit | str:
         return f"the axis is {steps.arg.kind.value}, and only loops of sums do this, of a size that is known"
     if len(kernel.reduces) != 1 or kernel.find(Ops.SCAN) or kernel.find(Ops.BARRIER):
         return "tensor cores are for kernels that do one sum, and nothing else that goes on from step to step"
+    if not target.has_local and any(axis.arg.kind is AxisKind.VECTOR for axis in kernel.axes):
+        return "an axis is a vector already, and of a tile the columns are: do this before VECTOR"
     (reduce,) = kernel.reduces
     if any(loop.arg.kind is not AxisKind.REDUCE for loop in reduce.src[1:]):
         return "the sum is shared or written out already: do this before GROUP and UNROLL"
     if reduce.arg is not Ops.ADD or reduce.src[0].op is not Ops.MUL:
         return "it does not sum products of two factors"
     found = list(fits(kernel, reduce, steps, amount))
-    return max(found, key=lambda fit: -fit.work_done) if found else no_fit(kernel, reduce, amount)
+    along = (lambda fit: fit.columns.arg.id) if not target.has_local else lambda fit: 0  # C is stored row by row
+    return max(found, key=lambda fit: (-fit.work_done, along(fit))) if found else no_fit(kernel, reduce, amount)
 
 
 def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
@@ -85,6 +94,8 @@ def fits(kernel: Kernel, reduce: UOp, steps: UOp, amount: int) -> Iterator[Fit]:
         columns = [axis for axis in axes if axis in right.ranges and axis not in left.ranges]
         for core in usable_cores(kernel.target, read_as(left, right), reduce.dtype):
             a, b = (factor if core.factor is reduce.dtype else factor.src[0] for factor in (left, right))
+            if core.tiles and not a.op is b.op is Ops.LOAD:
+                continue
             if core.dims[2] == amount:
                 yield from (Fit(core, reduce, a, b, row, column, steps) for row in rows for column in columns)
 
@@ -101,16 +112,19 @@ def read_as(first: UOp, second: UOp) -> DType:
 def no_fit(kernel: Kernel, reduce: UOp, amount: int) -> str:
     """Why no core of the target does this sum `amount` steps at a time."""
     factor, accumulator = read_as(*reduce.src[0].src), reduce.dtype
-    alike = [core for core in kernel.target.cores if core.factor is factor and core.accumulator is accumulator]
+    cores = cores_of(kernel.target)
+    alike = [core for core in cores if core.factor is factor and core.accumulator is accumulator]
     if not alike:
-        have = ", ".join(dict.fromkeys(f"{core.factor.name} → {core.accumulator.name}" for core in kernel.target.cores))
+        have = ", ".join(dict.fromkeys(f"{core.factor.name} → {core.accumulator.name}" for core in cores))
         return f"no core of {kernel.target.cpu} takes {factor.name} → {accumulator.name}; it has {have}"
     if not any(usable_cores(kernel.target, factor, accumulator)):
         return f"its cores read {alike[0].mantissa} bits of a float32's fraction: ALLOW_TF32=1 allows that"
     sizes = sorted({core.dims[2] for core in usable_cores(kernel.target, factor, accumulator)})
     if amount not in sizes:
         return f"these cores do {' or '.join(map(str, sizes))} steps at a time"
+    if alike[0].tiles and any(factor.src[0].op is not Ops.LOAD for factor in reduce.src[0].src):
+        return "a tile is filled from memory, and a factor is computed: it would need memory of its own"
     return "no output axis changes one factor alone, for rows, and another one the other, for columns"
 
 
-__all__ = ["Fit", "fit_of", "usable_cores"]
+__all__ = ["Fit", "cores_of", "fit_of", "usable_cores"]

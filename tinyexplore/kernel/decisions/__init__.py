@@ -22,6 +22,7 @@ from tinyexplore.kernel.decisions.several_vectors import take_several_vectors, t
 from tinyexplore.kernel.decisions.streamed_rows import stream_rows
 from tinyexplore.kernel.decisions.tensor_cores import use_tensor_cores
 from tinyexplore.kernel.decisions.threads import divide_among_threads
+from tinyexplore.kernel.decisions.tiles import use_tiles
 from tinyexplore.kernel.decisions.transposition import tile_transposition
 from tinyexplore.kernel.decisions.work_groups import (
     divide_into_groups,
@@ -34,10 +35,11 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Asked, active_recorder
 
-LANES, TILE = frozenset({Question.LANES}), frozenset({Question.TILE})
+LANES, TILE, WORDS = (frozenset({question}) for question in (Question.LANES, Question.TILE, Question.WORDS))
 
 DECISIONS = (
-    Decision(use_dot_instructions),
+    Decision(use_tiles, settles=LANES | TILE | WORDS),
+    Decision(use_dot_instructions, settles=WORDS),
     Decision(tile_product, settles=LANES | TILE),
     Decision(choose_lanes, settles=LANES),
     Decision(tile_kept_rows),

@@ -8,7 +8,7 @@ from math import prod
 from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.uop import AxisKind, UOp
+from tinyexplore.uop import AxisKind, Ops, UOp
 
 ALONGSIDE = 4  # sums of one row: beyond the L1 cache a cycle brings a vector at best; more take longer to compile
 LONGEST_WINDOW = 4  # steps that are written out whole: of 3 x 3, lanes would be picked from too many vectors
@@ -19,8 +19,10 @@ def add_accumulators(kernel: Kernel) -> Choices:
     """UNROLL for enough independent sums that one addition need not wait for the one before.
 
     Where all there is to add up are a few vectors (the partial results of a larger sum, say), the wait is nothing
-    beside what it takes to compile a longer loop, and the sums' sum after it.
+    beside what it takes to compile a longer loop, and the sums' sum after it. Tile registers of a CPU are all taken.
     """
+    if kernel.find(Ops.WMMA):
+        return
     if not exceeds("steps", kernel.steps, FEW_VECTORS * kernel.lanes):
         return
     for reduce in kernel.reduces:

@@ -17,6 +17,7 @@ class Question(Enum):
     """What several decisions may answer: the first one that does settles it for the others."""
 
     LANES = "along which axes a vector has its lanes"
+    WORDS = "whether neighbours of a factor are multiplied together, as words or in tiles"
     TILE = "what the innermost body does at a time: rows and columns of a register tile, or several vectors"
 
 

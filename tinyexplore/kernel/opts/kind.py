@@ -49,7 +49,7 @@ class OptKind:
     amounts: what `available_opts` tries, and a search in place of each other; (0,) where the amount is not used.
     partners: (kernel, axis) → the ids of other axes, where the amount names one; `amounts` is empty then.
     comes_last: why nothing else may be done after it.
-    on_cores: it may be done to what TC has put on a GPU's tensor cores.
+    on_cores: it may be done to what TC has put on tensor cores; on_tiles: on those of a CPU.
     machine: that it is for, "cpu" or "gpu", or "" for any. items: further amounts that are tried on a GPU.
     """
 
@@ -60,6 +60,7 @@ class OptKind:
     partners: Callable[[Kernel, UOp], Sequence[int]] | None = None
     comes_last: str = ""
     on_cores: bool = False
+    on_tiles: bool = False
     machine: str = ""
     items: tuple[int, ...] = ()
 

@@ -158,4 +158,4 @@ def columns_at_a_time(lanes: int, itemsize: int) -> int:
     return lanes // 4 if lanes * itemsize == 64 and itemsize >= 4 else lanes
 
 
-KIND = OptKind((LAW, shared.LAW), obstacle, apply, items=shared.AMOUNTS)
+KIND = OptKind((LAW, shared.LAW), obstacle, apply, on_tiles=True, items=shared.AMOUNTS)

@@ -1,18 +1,19 @@
 """TC: sums of products by the instructions that a machine has for them: of a CPU, the dot instructions, which take
-several small numbers to a word of 32 bits; of a GPU, the tensor cores, which a warp gives whole tiles of matrices."""
+several small numbers to a word of 32 bits, or those on its tile registers; of a GPU, the tensor cores, which a warp
+gives whole tiles of matrices."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
 from tinyexplore.kernel.analysis.tensor_cores import fit_of
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.opts.obstacles import looks_ahead
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.kernel.transforms.tensor_cores import on_cores
-from tinyexplore.target import TENSOR_CORES
+from tinyexplore.kernel.transforms.tiles import on_tiles, word_of
+from tinyexplore.target import AMX, TENSOR_CORES
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ for k in 0..32: acc = dot(word(a[2*k], a[2*k+1]),
 )
 
 
-STEPS = tuple(sorted({core.dims[2] for core in TENSOR_CORES.values()}))
+STEPS = tuple(sorted({core.dims[2] for core in TENSOR_CORES.values() if not core.tiles}))
+TILE_STEPS = tuple(sorted({core.dims[2] for core in AMX}))
 CORES = Law(
     "On a GPU: a warp does a sum of products on a tensor core that takes `amount` steps at a time; each lane reads the "
     "elements of A and B that the core's map gives it, and stores those of C",
@@ -43,11 +45,24 @@ for i in 0..4: for j in 0..8: warp of 32 lanes x:
   out[16*i+…x, 8*j+…x] = C""",
 )
 
+TILES = Law(
+    "On a CPU with tile registers: they take `amount` steps of 16 rows and of 16 columns at a time, as words of "
+    "neighbouring steps; rows of C are read out of memory that its tile was stored in",
+    before="""\
+for i in 0..64: for j in 0..64:
+  for k in 0..64: acc += a[i,k] * b[k,j]
+  out[i,j] = acc""",
+    after="""\
+for i in 0..4: for j in 0..4:
+  for k in 0..2: C += tile(a[16*i+x, 32*k+y]) · tile(b[32*k+x, 16*j+y])
+  for x in 0..16: out[16*i+x, 16*j .. 16*j+15] = C[x, 0..15]""",
+)
+
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if (found := looks_ahead(axis)) is not None:
         return found
-    if kernel.target.has_local:
+    if kernel.target.has_local or amount in TILE_STEPS:
         fit = fit_of(kernel, axis, amount)
         return fit if isinstance(fit, str) else None
     if axis.arg.kind is not AxisKind.REDUCE or not axis.is_static:
@@ -65,9 +80,11 @@ def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """The ast with every sum over `axis` as dot products of words; what is left over is summed as before. Of a GPU: on
-    its tensor cores."""
+    its tensor cores. Of a CPU, by as many steps as a tile register takes: on its tiles."""
     if kernel.target.has_local:
         return on_cores(kernel, axis, opt)
+    if opt.amount in TILE_STEPS:
+        return on_tiles(kernel, axis, opt)
     amount, first = opt.amount, kernel.next_id()
     words, left = divmod(axis.size, amount)
     changes: dict[UOp, UOp] = {}
@@ -90,18 +107,5 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, changes, str(opt))
 
 
-def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:
-    """`amount` loaded values, from step `start` of `axis` on, side by side in a word, the first one lowest."""
-    assert isinstance(load.dtype, DType)
-    unsigned = {1: dtypes.uint8, 2: dtypes.uint16}[load.dtype.itemsize]
-    word: UOp | None = None
-    for step in range(amount):
-        one = load.substitute({axis: start + index_const(step) if step else start}, how="a part of a word")
-        part = one.bitcast(unsigned).cast(dtypes.uint32)
-        part = part.alu(Ops.SHL, UOp.const(dtypes.uint32, step * load.dtype.bits)) if step else part
-        word = part if word is None else word | part
-    assert word is not None
-    return word
-
-
-KIND = OptKind((LAW, CORES), obstacle, apply, amounts=tuple(sorted(set(IN_A_WORD.values()))), items=STEPS)
+AMOUNTS = tuple(sorted({*IN_A_WORD.values(), *TILE_STEPS}))
+KIND = OptKind((LAW, CORES, TILES), obstacle, apply, amounts=AMOUNTS, items=STEPS)

@@ -42,4 +42,4 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     return substitute_recorded(kernel.ast, {axis: divided}, str(opt))
 
 
-KIND = OptKind((LAW,), obstacle, apply, machine="cpu")
+KIND = OptKind((LAW,), obstacle, apply, on_tiles=True, machine="cpu")

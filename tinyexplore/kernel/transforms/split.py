@@ -103,11 +103,11 @@ def split_scan(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 def with_edge(kernel: Kernel, axis: UOp, opt: Opt, kind: AxisKind) -> UOp:
     """The ast as the lanes of a vector need it, which may stand past the end of `axis`: a symbolic one, or a scan's.
 
-    Neighbours in memory are masked; where each lane reads by itself, it reads the last place once more. On a GPU every
-    block may end past the end, and all that it reads or stores there is masked.
+    Neighbours in memory are masked; where each lane reads by itself, it reads the last place once more. On a GPU, and
+    in a tile, every block may end past the end, and all that it reads or stores there is masked.
     """
     end = axis.src[0]
-    has_items = kernel.target.has_local and axis.arg.kind is not AxisKind.SCAN
+    has_items = (kernel.target.has_local or kind is AxisKind.TILE) and axis.arg.kind is not AxisKind.SCAN
     overlaps = axis.arg.kind is not AxisKind.SCAN and (axis.is_static or bounds(end)[0] >= opt.amount)
     if simplified(end % opt.amount) == 0 or not (has_items or (kind is AxisKind.VECTOR and not overlaps)):
         return kernel.ast

@@ -62,13 +62,21 @@ _COMPUTED_IN_FLOAT32 = (dtypes.float16, dtypes.bfloat16)
 
 
 DOT_LANES = 16
+TILE_ROWS, TILE_ROW_BYTES = 16, 64  # of AMX's palette 1: eight registers of this shape
 
 
 @cache
 def register_type(dtype: DType) -> str:
     """The LLVM type of a value in a register."""
+    if is_tile(dtype):
+        return "x86_amx"
     scalar = _REGISTER[dtype.scalar]
     return scalar if dtype.count == 1 else f"<{dtype.count} x {scalar}>"
+
+
+def is_tile(dtype: DType) -> bool:
+    """True for what a tile register of a CPU holds: no vector is as long."""
+    return dtype.count * dtype.itemsize == TILE_ROWS * TILE_ROW_BYTES
 
 
 @cache

@@ -1,4 +1,5 @@
-"""Tensor cores in LLVM IR: for NVIDIA an instruction of PTX, as inline assembly, for AMD an intrinsic of LLVM's.
+"""Tensor cores in LLVM IR: for NVIDIA an instruction of PTX, as inline assembly, for AMD an intrinsic of LLVM's, and
+for Intel's AMX those on its tile registers, which LLVM allocates and configures.
 
 What a lane holds is a vector; PTX takes it as words of 32 bits, and gives a struct of floats (or integers).
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.renderer.llvm.arithmetic import InstructionWriter, register_type
+from tinyexplore.renderer.llvm.arithmetic import TILE_ROW_BYTES, TILE_ROWS, InstructionWriter, register_type
 from tinyexplore.target import TensorCore
 from tinyexplore.uop import UOp
 
@@ -69,4 +70,32 @@ def _intrinsic(writer: InstructionWriter, core: TensorCore, kinds: Sequence[str]
     return writer.call(kinds[2], f"llvm.amdgcn.{name}", *arguments, hint="mma")
 
 
-__all__ = ["product_of"]
+# *** tile registers ***
+
+SHAPE = (("i16", str(TILE_ROWS)), ("i16", str(TILE_ROW_BYTES)))  # rows, and bytes of each
+STRIDE = ("i64", str(TILE_ROW_BYTES))  # a tile lies in memory row by row
+TILE = "x86_amx"
+
+
+def zero_tile(writer: InstructionWriter) -> str:
+    return writer.call(TILE, "llvm.x86.tilezero.internal", *SHAPE, hint="tile")
+
+
+def load_tile(writer: InstructionWriter, pointer: str) -> str:
+    return writer.call(TILE, "llvm.x86.tileloadd64.internal", *SHAPE, ("ptr", pointer), STRIDE, hint="tile")
+
+
+def store_tile(writer: InstructionWriter, pointer: str, tile: str) -> None:
+    given = (*SHAPE, ("ptr", pointer), STRIDE, (TILE, tile))
+    name = "llvm.x86.tilestored64.internal"
+    writer.declared[name] = f"declare void @{name}({', '.join(kind for kind, _ in given)})"
+    writer.raw(f"  call void @{name}({', '.join(f'{kind} {value}' for kind, value in given)})")
+
+
+def product_of_tiles(writer: InstructionWriter, core: TensorCore, a: str, b: str, c: str) -> str:
+    """C + A · B: rows of C, bytes of its rows, and bytes of the rows of A."""
+    shape = (*SHAPE, ("i16", str(TILE_ROW_BYTES)))
+    return writer.call(TILE, f"llvm.x86.{core.call}.internal", *shape, (TILE, c), (TILE, a), (TILE, b), hint="tile")
+
+
+__all__ = ["load_tile", "product_of", "product_of_tiles", "store_tile", "zero_tile"]

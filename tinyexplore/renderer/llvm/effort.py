@@ -20,7 +20,9 @@ MOST_PUT_TOGETHER = 5  # vectors with an operation for each that is put together
 
 
 def effort_for(uops: Sequence[UOp], vector_bytes: int) -> Effort:
-    """How much LLVM is to do for a program."""
+    """How much LLVM is to do for a program. Tile registers are allocated well by all efforts but the LEAST."""
+    if any([node.op is Ops.WMMA for node in uops]):
+        return Effort.LIGHT
     if is_brief(uops):
         return Effort.LEAST
     return Effort.LIGHT if leaves_little(uops, vector_bytes) else Effort.FULL

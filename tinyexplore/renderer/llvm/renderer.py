@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.renderer.llvm.arithmetic import InstructionWriter, literal, memory_type, register_type, suffix
+from tinyexplore.renderer.llvm.arithmetic import (
+    InstructionWriter,
+    is_tile,
+    literal,
+    memory_type,
+    register_type,
+    suffix,
+)
+from tinyexplore.renderer.llvm.cores import load_tile, product_of_tiles, store_tile, zero_tile
 from tinyexplore.renderer.llvm.effort import (
     effort_for,
     lanes_of_alone,
@@ -29,7 +37,7 @@ from tinyexplore.renderer.program import (
     variable_arguments,
 )
 from tinyexplore.renderer.text import variable_name
-from tinyexplore.target import Target
+from tinyexplore.target import TENSOR_CORES, Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import AxisKind, Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
@@ -233,7 +241,9 @@ class FunctionWriter(InstructionWriter):
             case Ops.STORE:
                 self.store(node)
             case Ops.DEFINE_ACC:
-                self.names[node] = self.operand(node.src[0])
+                self.names[node] = zero_tile(self) if is_tile(node.dtype) else self.operand(node.src[0])
+            case Ops.WMMA:
+                self.names[node] = self.multiplied(node)
             case Ops.ASSIGN:
                 self.names[node.src[0]] = self.operand(node.src[1])
             case Ops.RESULT:
@@ -263,6 +273,12 @@ class FunctionWriter(InstructionWriter):
                 self.names[node] = "%" + self.unique(variable_name(node))
             case _:
                 raise RenderError(f"{node!r} does not belong in a linear program")
+
+    def multiplied(self, node: UOp) -> str:
+        """A product on the tile registers of the CPU, added to a tile, or to zeros."""
+        a, b, c = node.src
+        before = zero_tile(self) if c.op is Ops.CONST else self.operand(c)
+        return product_of_tiles(self, TENSOR_CORES[node.arg], self.operand(a), self.operand(b), before)
 
     # *** memory ***
 
@@ -320,6 +336,8 @@ class FunctionWriter(InstructionWriter):
         assert isinstance(dtype, DType)
         valid = index.src[2] if len(index.src) > 2 else None
         pointer, _ = self.address(index)
+        if is_tile(dtype):
+            return load_tile(self, pointer)
         kind = memory_type(dtype)
         plain = f"{self.loads} {kind}, ptr {pointer}, align {self.alignment(dtype)}"
         if valid is None:
@@ -367,6 +385,9 @@ class FunctionWriter(InstructionWriter):
         dtype = stored.dtype
         assert isinstance(dtype, DType)
         value = self.operand(stored)
+        if is_tile(dtype):
+            store_tile(self, self.address(index)[0], value)
+            return
         kind = memory_type(dtype)
         if dtypes.is_bool(dtype):
             value = self.value(f"zext {register_type(dtype)} {value} to {kind}", "byte")

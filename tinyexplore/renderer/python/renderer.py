@@ -127,6 +127,9 @@ class PythonWriter(TextWriter):
                 self.load(node)
             case Ops.STORE:
                 self.store(node)
+            case Ops.WMMA:
+                held = ", ".join([self.operand(src) for src in node.src])
+                self.assign(node, f"{node.arg}({held})")
             case Ops.VECTORIZE:
                 if all(src is node.src[0] for src in node.src):
                     self.assign(node, f"[{self.operand(node.src[0])}] * {len(node.src)}")

@@ -1,0 +1,131 @@
+"""Pass "tiles": tile registers of a CPU are loaded from memory and stored there, or written out where it has none."""
+
+from __future__ import annotations
+
+from itertools import count
+from math import prod
+
+from tinyexplore.codegen.lowering import Lowering
+from tinyexplore.dtype import PtrDType, dtypes
+from tinyexplore.kernel.analysis.dot_products import DOTS, EMULATED
+from tinyexplore.kernel.analysis.scratch import row_major
+from tinyexplore.target import TENSOR_CORES
+from tinyexplore.trace import active_recorder, derived
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+from tinyexplore.uop.divmod import linear_terms
+from tinyexplore.uop.uop import ops_mask
+from tinyexplore.util import config
+
+WRITTEN_OUT = frozenset({AxisKind.UPCAST, AxisKind.UNROLL})
+TILES = ops_mask((Ops.TILE,))
+
+
+def place_tiles(sink: UOp, lowering: Lowering) -> UOp:
+    """Makes loads of TILEs and stores of what is read out of a tile, through scratch memory of the tile's own shape.
+
+        WMMA(TILE(a[x, y], x, y), TILE(b[x, y], x, y), C)[row, column]
+        →  for x: for y: s[x, y] = a[x, y]        C = WMMA(load s, load t, C); u = C; u[row, column]
+
+    Words that lie in memory as a tile has them, as STAGE packs them, are loaded from there. Where the target lacks the
+    instruction, the same words are multiplied by dot products: C[row, column] = Σ dot(a[row, y], b[y, column]).
+    """
+    if not sink.mask & TILES:
+        return sink
+    recorder = active_recorder()
+    numbers = count()
+    nodes = sink.toposort()
+    free_id = count(max([node.arg.id for node in nodes if node.op is Ops.RANGE], default=-1) + 1)
+    made: dict[UOp, UOp] = {}
+    stored: dict[UOp, UOp] = {}
+    for node in nodes:
+        after = node
+        if any(source in made for source in node.src):
+            after = node.replace(src=tuple([made.get(source, source) for source in node.src]))
+        if node.op is Ops.TILE and is_native(node, nodes, lowering):
+            after = loaded(after, numbers)
+        elif node.op is Ops.GEP and len(node.src) == 3:
+            tile = after.src[0]
+            if tile.find(Ops.TILE):
+                after = summed(after, next(free_id))
+            else:
+                if tile not in stored:
+                    stored[tile] = scratch_for(tile, numbers)
+                after = element(after, stored[tile])
+        if after is not node:
+            made[node] = after
+            if recorder is not None:
+                recorder.record(derived((node, after, "tiles")))
+    return made.get(sink, sink)
+
+
+def is_native(tile: UOp, nodes: list[UOp], lowering: Lowering) -> bool:
+    """True where the target has the instruction that takes this tile, and TC=2 does not do without."""
+    if config().TC >= EMULATED:
+        return False
+    users = [node for node in nodes if node.op is Ops.WMMA and tile in node.src]
+    return all(TENSOR_CORES[user.arg] in lowering.target.cores for user in users)
+
+
+def written_out_axes(tile: UOp) -> list[UOp]:
+    """The axes of which each step, written out, has a tile of its own."""
+    return sorted([axis for axis in tile.ranges if axis.arg.kind in WRITTEN_OUT], key=lambda axis: axis.arg.id)
+
+
+def scratch_for(tile: UOp, numbers: count[int]) -> UOp:
+    """Memory for a tile, and for those of the steps that are written out."""
+    size = prod([axis.size for axis in written_out_axes(tile)]) * tile.dtype.count
+    return UOp(Ops.DEFINE_LOCAL, PtrDType(tile.dtype.scalar, size, "local"), (), f"matrix{next(numbers)}")
+
+
+def start_of(tile: UOp) -> UOp:
+    """Where a tile of this step begins in that memory."""
+    return row_major(written_out_axes(tile)) * index_const(tile.dtype.count)
+
+
+def loaded(tile: UOp, numbers: count[int]) -> UOp:
+    """A tile of words as one load: from where they lie in its order, or from scratch memory that is filled first."""
+    value, rows, columns = tile.src
+    if value.op is Ops.LOAD and len(value.src[0].src) == 2:
+        place = value.src[0]
+        terms, _ = linear_terms(place.src[1])
+        if terms.get(columns) == 1 and terms.get(rows) == columns.size:
+            first = place.substitute({rows: index_const(0), columns: index_const(0)}, how="the first word of a tile")
+            return UOp(Ops.LOAD, tile.dtype, (first, *value.src[1:]))
+    scratch, start = scratch_for(tile, numbers), start_of(tile)
+    row = rows.replace(arg=Axis(rows.arg.id, AxisKind.COPY))
+    value = value.substitute({rows: row}, how="a row of a tile")
+    place = scratch.index(start + row * index_const(columns.size) + columns)
+    filled = UOp(Ops.BARRIER, dtypes.void, (UOp(Ops.STORE, dtypes.void, (place, value)), row, columns))
+    return UOp(Ops.LOAD, tile.dtype, (scratch.index(start), filled))
+
+
+def element(node: UOp, scratch: UOp) -> UOp:
+    """An element of a tile, which is stored in scratch memory first."""
+    tile, row, column = node.src
+    start = start_of(tile)
+    store = UOp(Ops.STORE, dtypes.void, (scratch.index(start), tile))
+    columns = TENSOR_CORES[product_of(tile).arg].c.shape[1]
+    place = scratch.index(start + row * index_const(columns) + column)
+    return UOp(Ops.LOAD, node.dtype, (place, UOp(Ops.BARRIER, dtypes.void, (store,))))
+
+
+def product_of(tile: UOp) -> UOp:
+    """The product that a tile is the sum of."""
+    return tile if tile.op is Ops.WMMA else tile.src[0]
+
+
+def summed(node: UOp, free_id: int) -> UOp:
+    """An element of a tile as a sum of dot products of the words that would fill A and B."""
+    tile, row, column = node.src
+    product = product_of(tile)
+    core = TENSOR_CORES[product.arg]
+    (left, rows, along), (right, down, columns) = product.src[0].src, product.src[1].src
+    step = UOp.range(down.src[0], Axis(free_id, AxisKind.REDUCE))
+    left = left.substitute({rows: row, along: step}, how="a word of a row")
+    right = right.substitute({down: step, columns: column}, how="a word of a column")
+    dot = UOp(DOTS[core.factor, core.accumulator], node.dtype, (left, right, UOp.const(node.dtype, 0)))
+    loops = tile.src[1:] if tile.op is Ops.REDUCE else ()
+    return UOp(Ops.REDUCE, node.dtype, (dot, *loops, step), Ops.ADD)
+
+
+__all__ = ["place_tiles"]

@@ -1,0 +1,80 @@
+"""A sum of products on the tile registers of a CPU: words of both factors fill tiles, and C is read out of one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
+from tinyexplore.kernel.transforms.split import with_edge
+from tinyexplore.kernel.transforms.substitute import record_derived
+from tinyexplore.kernel.transforms.tensor_cores import block
+from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
+
+if TYPE_CHECKING:
+    from tinyexplore.kernel.kernel import Kernel
+    from tinyexplore.kernel.opt import Opt
+
+
+def on_tiles(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
+    """The ast with its sum of products on the tiles that take `opt.amount` steps of `axis` at a time.
+
+    Of a last block of rows, columns or steps that is not full, what is missing is read as zero and not stored.
+    """
+    fit = fit_of(kernel, axis, opt.amount)
+    assert isinstance(fit, Fit)
+    for one, amount in fit.axes:
+        kernel = replace(kernel, ast=with_edge(kernel, one, replace(opt, amount=amount), AxisKind.TILE))
+    masked = fit_of(kernel, axis, opt.amount)
+    assert isinstance(masked, Fit)
+    return _rewritten(kernel, masked, str(opt))
+
+
+def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
+    core, first = fit.core, kernel.next_id()
+    (rows, columns), words = core.c.shape, core.words
+    deep = core.dims[2] // words
+    starts = {one: block(one, amount) for one, amount in fit.axes}
+    record_derived([(one, start) for one, start in starts.items()], how)
+    row, along = UOp.range(rows, Axis(first, AxisKind.TILE)), UOp.range(deep, Axis(first + 1, AxisKind.VECTOR))
+    down, column = UOp.range(deep, Axis(first + 2, AxisKind.TILE)), UOp.range(columns, Axis(first + 3, AxisKind.VECTOR))
+    a = _tile(fit, fit.a, {fit.rows: starts[fit.rows] + row}, starts[fit.steps] + along * index_const(words), how)
+    b = _tile(
+        fit, fit.b, {fit.columns: starts[fit.columns] + column}, starts[fit.steps] + down * index_const(words), how
+    )
+    left = UOp(Ops.TILE, a.dtype.vec(rows * deep), (a, row, along))
+    right = UOp(Ops.TILE, b.dtype.vec(deep * columns), (b, down, column))
+    kind = core.accumulator.vec(rows * columns)
+    product = UOp(Ops.WMMA, kind, (left, right, UOp.const(kind, 0)), core.name)
+    others = [loop for loop in fit.reduce.src[1:] if loop is not fit.steps]
+    loops = (*others, *starts[fit.steps].ranges)
+    summed = UOp(Ops.REDUCE, kind, (product, *loops), Ops.ADD) if loops else product
+    out_row = UOp.range(rows, Axis(first + 4, AxisKind.LOCAL))
+    out_column = UOp.range(columns, Axis(first + 5, AxisKind.VECTOR))
+    element = UOp(Ops.GEP, core.accumulator, (summed, out_row, out_column))
+    record_derived([(fit.reduce, element)], how)
+    places = {fit.rows: starts[fit.rows] + out_row, fit.columns: starts[fit.columns] + out_column}
+    return UOp.sink(*[store.substitute({fit.reduce: element, **places}, how=how) for store in kernel.ast.src])
+
+
+def _tile(fit: Fit, load: UOp, place: dict[UOp, UOp], start: UOp, how: str) -> UOp:
+    """A word of a tile: what `load` reads at the step `start` and at those after it."""
+    return word_of(load.substitute(place, how=how), fit.steps, start, fit.core.words)
+
+
+def word_of(load: UOp, axis: UOp, start: UOp, amount: int) -> UOp:
+    """`amount` loaded values, from step `start` of `axis` on, side by side in a word, the first one lowest."""
+    assert isinstance(load.dtype, DType)
+    unsigned = {1: dtypes.uint8, 2: dtypes.uint16}[load.dtype.itemsize]
+    word: UOp | None = None
+    for step in range(amount):
+        one = load.substitute({axis: start + index_const(step) if step else start}, how="a part of a word")
+        part = one.bitcast(unsigned).cast(dtypes.uint32)
+        part = part.alu(Ops.SHL, UOp.const(dtypes.uint32, step * load.dtype.bits)) if step else part
+        word = part if word is None else word | part
+    assert word is not None
+    return word
+
+
+__all__ = ["on_tiles", "word_of"]

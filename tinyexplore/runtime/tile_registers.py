@@ -1,0 +1,32 @@
+"""Leave to use the tile registers of a CPU (AMX): Linux saves their 8 KiB only for processes that ask for it."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+
+from tinyexplore.target import machine
+
+ARCH_PRCTL = 158  # the number of this call on x86-64
+ASK = 0x1023  # ARCH_REQ_XCOMP_PERM
+TILE_DATA = 18  # the component of a CPU's state that the tiles are
+
+
+@cache
+def allowed() -> bool:
+    """Asks once for the whole process, also for threads that are there already. False where the system refuses, or is
+    not Linux: then this process does without."""
+    if sys.platform != "linux" or machine() != "x86_64":
+        return False
+    return bool(ctypes.CDLL(None).syscall(ARCH_PRCTL, ASK, TILE_DATA) == 0)
+
+
+def usable_features(features: str) -> str:
+    """LLVM's list of what this CPU has ("+avx2,+amx-tile,…"), without the tiles where they may not be used."""
+    if "+amx-tile" not in features.split(",") or allowed():
+        return features
+    return ",".join(f"-{name[1:]}" if name.startswith("+amx-") else name for name in features.split(","))
+
+
+__all__ = ["allowed", "usable_features"]
