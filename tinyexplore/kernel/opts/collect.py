@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
         return f"the axis is {axis.arg.kind.value}, and only the lanes of results do this"
     if all(strides_of(store.src[0].src[1]).get(axis) == 1 for store in kernel.ast.src):
         return "neighbours in a vector are neighbours in memory"
+    if any(filled_twice(store) for store in kernel.ast.src):
+        return "scratch memory that both the sums and the stores read would be filled for each of the two"
     return None
 
 
@@ -65,11 +68,30 @@ def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
 
 
 def accumulated(store: UOp) -> list[UOp]:
-    """The outermost reductions of what is stored that differ within a tile; all of it where there are none."""
-    nodes = store.src[1].toposort()
-    reduces = [node for node in nodes if node.op is Ops.REDUCE and tile_axes(node)]
-    inner = {node for reduce in reduces for node in reduce.src[0].toposort()}
-    return [reduce for reduce in reduces if reduce not in inner] or [store.src[1]]
+    """The reductions that differ within a tile and that what is stored reads directly; all of it where there are none."""
+    reduces = [node for node in outside(store, ()) if node.op is Ops.REDUCE and tile_axes(node)]
+    return reduces or [store.src[1]]
+
+
+def outside(store: UOp, values: Collection[UOp]) -> list[UOp]:
+    """What is computed of a stored value without going into `values`, nor into reductions that differ within a tile."""
+    found: dict[UOp, None] = {}
+    waiting = [store.src[1]]
+    while waiting:
+        node = waiting.pop()
+        if node in found:
+            continue
+        found[node] = None
+        if node not in values and not (node.op is Ops.REDUCE and tile_axes(node)):
+            waiting.extend(reversed(node.src))
+    return list(found)
+
+
+def filled_twice(store: UOp) -> bool:
+    """Whether scratch memory that differs within a tile is read by what is collected and by what is made of it."""
+    values = accumulated(store)
+    inner = {node for value in values for node in value.toposort() if node.op is Ops.BARRIER and tile_axes(node)}
+    return any(node in inner for node in outside(store, values))
 
 
 def tile_axes(value: UOp) -> list[UOp]:

@@ -212,6 +212,36 @@ def test_lanes_whose_results_lie_apart_are_collected() -> None:
     np.testing.assert_allclose(result(item, hand_coded(Kernel.of(item.ast, target))), plain, rtol=1e-3, atol=1e-3)
 
 
+def test_sums_within_sums_are_collected_where_what_is_stored_reads_them() -> None:
+    x, columns = from_numpy(numbers(13, 9)), from_numpy(numbers(1, 5, seed=1)).expand((13, 5))
+    inner = x.reduce(Ops.ADD, (1,))
+    outer = x.alu(Ops.MAX, inner.expand((13, 9))).reduce(Ops.ADD, (1,))
+    (item,) = create_schedule([outer.alu(Ops.ADD, inner).expand((13, 5)).alu(Ops.MUL, columns)])
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    expected = result(item, kernel)
+    assert sum(node.op is Ops.REDUCE for node in kernel.nodes) == 2
+    (rows,) = (axis for axis in kernel.output_axes if axis.size == 13)
+    kernel = apply_opt(kernel, Opt(OptOps.VECTOR, rows.arg.id, 4))
+    (lanes,) = (axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR)
+    kernel = apply_opt(kernel, Opt(OptOps.COLLECT, lanes.arg.id))
+    np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_row_that_sums_and_stores_read_is_not_collected() -> None:
+    x = from_numpy(numbers(64, 13, 2))
+    row = x.alu(Ops.MUL, x).alu(Ops.SQRT)
+    (item,) = create_schedule([row.alu(Ops.FDIV, row.reduce(Ops.ADD, (1, 2)).expand((64, 13, 2)))])
+    kernel = Kernel.of(item.ast, Device["LLVM"].target)
+    expected = result(item, kernel)
+    assert any(axis.arg.kind is AxisKind.ROW for axis in kernel.axes)
+    kernel = applied(kernel, Opt(OptOps.UPCAST, 0, 6), Opt(OptOps.VECTOR, 1, 4))
+    np.testing.assert_allclose(result(item, kernel), expected, rtol=1e-5)
+    (lanes,) = (axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR)
+    with pytest.raises(OptError, match="would be filled for each of the two"):
+        apply_opt(kernel, Opt(OptOps.COLLECT, lanes.arg.id))
+    assert Opt(OptOps.COLLECT, lanes.arg.id) not in available_opts(kernel)
+
+
 def test_rows_of_an_elementwise_kernel_are_one_walk() -> None:
     x = from_numpy(numbers(8, 48))
     kernel = hand_coded(kernel_of(x.alu(Ops.ADD, x)))
