@@ -80,6 +80,13 @@ class Emulator:
         self._run_compiler("-shared", "-nostartfiles", str(library.with_suffix(".o")), "-o", str(library), "-lm")
         return library
 
+    def compile_c(self, spec: ProgramSpec) -> bytes:
+        """The object file of a program in C."""
+        source = self.folder / f"{spec.name}.c"
+        source.write_text(spec.source)
+        self._run_compiler("-O2", "-fPIC", "-std=gnu11", "-Wno-psabi", "-c", str(source), "-o", f"{source}.o")
+        return Path(f"{source}.o").read_bytes()
+
     def _run_compiler(self, *arguments: str) -> None:
         subprocess.run([self.compiler, *arguments], check=True)
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from tests.backends.programs import call, elementwise
 from tests.emulated import __main__ as command
-from tests.emulated.device import Crashed, Emulator, Lacking, emulated
+from tests.emulated.device import Crashed, EmulatedProgram, Emulator, Lacking, emulated
 from tests.emulated.programs import Counts, run_golden, run_random
 from tests.golden import programs as golden
 from tinyexplore import Tensor
+from tinyexplore.device import Device
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.program import CompileOptions
 from tinyexplore.runtime.llvm import compiler_for
+from tinyexplore.uop.semantics import cast, to_dtype_range
 
 BEYOND = """
 define void @beyond_entry(ptr %buffers, i64 %start, i64 %stop) {
@@ -46,6 +53,30 @@ def test_programs_for_arm_give_what_numpy_gives(arm: Emulator, monkeypatch: pyte
     run_random(arm, counts, range(1000, 1012))
     assert counts.different == []
     assert counts.programs > len(chosen) + 5 and counts.kernels > counts.programs and arm.calls >= counts.kernels
+
+
+EDGES = [sign * 2.0**n + step for n in (7, 8, 15, 31, 32, 63, 64, 70) for sign in (1, -1) for step in (0, -1, 0.75)]
+EDGES += [math.inf, -math.inf, math.nan, -0.0, 0.5, -0.999, 65504.0, -300.0, *range(-4, 4)]
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("source", [dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64], ids=str)
+@pytest.mark.parametrize("language", ["LLVM", "C"])
+def test_floats_that_no_integer_holds_are_cast_as_everywhere(
+    arm: Emulator, language: str, source: DType, lanes: int
+) -> None:
+    targets = [one for one in dtypes.all if dtypes.is_int(one)]
+    values = [to_dtype_range(value, source) for value in EDGES]
+    uops, outputs = elementwise([source], lambda x: [x[0].cast(one.vec(lanes)) for one in targets], len(values), lanes)
+    opened = Device["EMULATED"]
+    if language == "C":
+        spec = CRenderer(opened.target).render("casts", uops)
+        ready: Any = EmulatedProgram(arm, spec, arm.compile_c(spec))
+    else:
+        ready = opened.compile(opened.renderer.render("casts", uops))
+    results = call(ready, [(one, len(values)) for one in outputs], [(source, values)])
+    for target, found in zip(targets, results, strict=True):
+        assert found == [cast(value, target, source) for value in values], target
 
 
 def test_a_wrong_instruction_is_noticed(arm: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:

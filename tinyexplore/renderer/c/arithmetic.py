@@ -48,13 +48,12 @@ _MASK_COMPARE = {Ops.CMPLT: "~{0} & {1}", Ops.CMPLE: "~{0} | {1}", Ops.CMPEQ: "~
 class CArithmetic(TextWriter):
     """Expressions; `needs` notes the helpers that they call, `prelude` writes these.
 
-    wraps_to_uint64: whether floats become uint64 by a helper, and not by the language's own conversion.
+    as_x86: whether the machine itself gives for a float that no integer holds what `uop/semantics.py` says.
     """
 
-    wraps_to_uint64 = True
-
-    def __init__(self, uops: Sequence[UOp]) -> None:
+    def __init__(self, uops: Sequence[UOp], *, as_x86: bool) -> None:
         super().__init__(uops)
+        self.as_x86 = as_x86
         self._types: dict[DType, list[UOp]] = {}
         self._helpers: dict[str, tuple[str, list[UOp]]] = {}
         self._tables: dict[tuple[float, ...], int] = {}
@@ -293,8 +292,11 @@ class CArithmetic(TextWriter):
                 return self.convert_bits("f64_to_f16", text, source, target)
             single = self.cast(text, source, f32)
             return self.convert_bits(f"f32_to_{SHORT[target.scalar]}", f"({single})", f32, target)
-        if target.scalar is dtypes.uint64 and dtypes.is_float(source) and self.wraps_to_uint64:
-            return self.float_to_uint64(text, source, target)
+        if dtypes.is_float(source) and dtypes.is_int(target):
+            if not self.as_x86:
+                return self.float_to_int(text, source, target)
+            if target.scalar is dtypes.uint64:
+                return self.float_to_uint64(text, source, target)
         if count == 1:
             return self.scalar_cast(text, source, target)
         name = self.vector(target)
@@ -313,10 +315,27 @@ class CArithmetic(TextWriter):
         name = self.needs("f64_to_u64", lambda: parts.TO_UINT64)
         if source.count == 1:
             return f"{name}({text})"
-        lanes = f"{name}_{short(source)}"
-        call = f"{name}(x[i])"
-        self.needs(lanes, lambda: parts.lanes_text(lanes, target, source, call, 1), types=(target, source))
-        return f"{lanes}({text})"
+        return self.by_lane(f"{name}_{short(source)}", name, source, target) + f"({text})"
+
+    def float_to_int(self, text: str, source: DType, target: DType) -> str:
+        """By a helper that asks whether the number fits, as C leaves open what becomes of one that does not."""
+        name, needed = parts.float_to_int_texts(source.scalar, target.scalar)
+        for helper, written in needed.items():
+            self.needs(helper, lambda written=written: written)  # type: ignore[misc]
+        result = type_name(target.scalar)
+        if source.count == 1:
+            return (
+                f"{name}({text})"
+                if needed[name].startswith(f"static inline {result} ")
+                else f"({result}){name}({text})"
+            )
+        lanes = f"{short(source)}_to_{short(target)}"
+        return self.by_lane(lanes, name, source, target) + f"({text})"
+
+    def by_lane(self, name: str, function: str, source: DType, target: DType) -> str:
+        """The name of a helper that calls `function` for each lane."""
+        call = f"{function}(x[i])"
+        return self.needs(name, lambda: parts.lanes_text(name, target, source, call, 1), types=(target, source))
 
     def scalar_cast(self, text: str, source: DType, target: DType) -> str:
         if dtypes.is_bool(target):

@@ -271,6 +271,26 @@ static inline uint64_t f64_to_u64(double x) {
   return x >= 0x1p63 ? (uint64_t)(int64_t)(x - 0x1p63) ^ (uint64_t)1 << 63 : (uint64_t)(int64_t)x;
 }"""
 
+
+def float_to_int_texts(source: DType, target: DType) -> tuple[str, dict[str, str]]:
+    """The helper that makes a float an integer, whatever it is, and all helpers by name; those that are called come
+    first. Small integers are cut off what they return, an int32 or an int64."""
+    float_name, suffix = SHORT[source], "f" if source is dtypes.float32 else ""
+    bits = 64 if target.itemsize == 8 or target is dtypes.uint32 else 32
+    name, whole, kind = f"{float_name}_to_i{bits}", f"int{bits}_t", SCALAR[source]
+    end, least = f"{2 ** (bits - 1)}.0{suffix}", "INT64_MIN" if bits == 64 else "(-2147483647 - 1)"
+    above = "> -2147483649.0" if (source, bits) == (dtypes.float64, 32) else f">= -{end}"
+    found = {
+        name: f"static inline {whole} {name}({kind} x) {{ return x {above} && x < {end} ? ({whole})x : {least}; }}"
+    }
+    if target is dtypes.uint64:
+        found[f"{float_name}_to_u64"] = (
+            f"static inline uint64_t {float_name}_to_u64({kind} x) {{\n"
+            f"  return x >= {end} ? (uint64_t){name}(x - {end}) ^ (uint64_t)1 << 63 : (uint64_t){name}(x);\n}}"
+        )
+    return list(found)[-1], found
+
+
 CONVERSIONS = {
     "bits_f32": "static inline uint32_t bits_f32(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }",
     "f32_bits": "static inline float f32_bits(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }",

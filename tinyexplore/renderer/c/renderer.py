@@ -34,7 +34,7 @@ class CRenderer:
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a kernel called `name`."""
-        lines = CWriter(uops).write(name)
+        lines = CWriter(uops, as_x86=self.target.arch == "x86_64").write(name)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
 

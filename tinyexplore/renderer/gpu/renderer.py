@@ -116,10 +116,8 @@ def lacks(missing: tuple[DType, ...], node: UOp) -> DType | None:
 class GPUWriter(CWriter):
     """C99 with a GPU's words in it, of which `words` then makes the dialect's."""
 
-    wraps_to_uint64 = False
-
-    def __init__(self, uops: Sequence[UOp], dialect: Dialect) -> None:
-        super().__init__(uops)
+    def __init__(self, uops: Sequence[UOp], dialect: Dialect, *, as_x86: bool = False) -> None:
+        super().__init__(uops, as_x86=as_x86)
         self.dialect = dialect
         self.in_vectors = in_vectors(uops)
         self.names = dict(dialect.names)
@@ -282,7 +280,9 @@ class GPUWriter(CWriter):
 
 
 def _is_short(node: UOp) -> bool:
-    """False for a 64-bit integer that may need its 64 bits."""
+    """False for a 64-bit integer that may need its 64 bits, and for a float that passes through one."""
+    if node.op is Ops.CAST and dtypes.is_float(node.src[0].dtype) and node.dtype in (dtypes.uint32, dtypes.uint64):
+        return False
     if isinstance(node.dtype, PtrDType):
         return node.dtype.base is not dtypes.int64
     return node.dtype is not dtypes.int64 or is_short(node)

@@ -73,7 +73,7 @@ class VectorRenderer:
         """The `ProgramSpec` of a kernel called `name`; its work-items divide the THREAD axis, and no call does.
         RenderError where it has a type that the target lacks."""
         check_types(self.target, uops)
-        lines = VectorWriter(uops).write(name)
+        lines = VectorWriter(uops, as_x86=self.target.arch == "x86_64").write(name)
         spec = spec_of(name, self.target, uops, self.language, lines, self.compiler)
         return replace(spec, thread_end=None)
 
@@ -81,8 +81,8 @@ class VectorRenderer:
 class VectorWriter(GPUWriter):
     """What one of the work-items does."""
 
-    def __init__(self, uops: Sequence[UOp]) -> None:
-        super().__init__(uops, OPENCL)
+    def __init__(self, uops: Sequence[UOp], *, as_x86: bool) -> None:
+        super().__init__(uops, OPENCL, as_x86=as_x86)
         self.names = dict(OPENCL.names)
         self.scratch = {node: number for number, (node, _) in enumerate(scratch_in_memory(uops))}
         of_all = [f"__global {_element(node)}* restrict scratch{number}" for node, number in self.scratch.items()]
@@ -237,8 +237,19 @@ class VectorWriter(GPUWriter):
             return f"{name}({text} != ({short(source)})(0))"
         if dtypes.is_bool(source):
             return f"{name}(-{text})"
+        if dtypes.is_float(source) and dtypes.is_int(target):
+            if not self.as_x86:
+                return self.float_to_int(text, source, target)
+            if target.scalar is dtypes.uint64:
+                return self.float_to_uint64(text, source, target)
         step = through(source, target)
         return f"{name}({text})" if step is None else f"{name}(convert_{short(step.vec(target.count))}({text}))"
+
+    def by_lane(self, name: str, function: str, source: DType, target: DType) -> str:
+        kind, result = short(source), short(target)
+        call = _lanes(source.count, function + "(x.{})")
+        text = f"static inline {result} {name}({kind} x) {{\n  return ({result})({call});\n}}"
+        return self.needs(name, lambda: text)
 
     def convert_bits(self, name: str, text: str, source: DType, target: DType) -> str:
         if source.count == 1:

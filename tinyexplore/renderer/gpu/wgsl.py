@@ -44,6 +44,19 @@ PLACES = {
 # made of bits when the program runs: WGSL refuses constants that are not finite
 _NOT_FINITE = {"INFINITY": ("inf", "0x7f800000u"), "NAN": ("nan", "0x7fc00000u")}
 # by its bits: compilers of WGSL may take it that no value is NaN, and that no comparison meets one
+# WGSL leaves open what becomes of a float that no integer holds; a compiler may take it that there is no NaN
+_TO_INT = {
+    "f32_to_i32": """\
+fn f32_to_i32(x: f32) -> i32 {
+  return select(i32(0x80000000u), i32(x), (bitcast<u32>(x) & 0x7fffffffu) < 0x4f000000u);
+}""",
+    "f32_to_u32": """\
+fn f32_to_u32(x: f32) -> u32 {
+  let whole: f32 = bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu);
+  let rest: u32 = u32(whole - floor(whole * 0x1p-32f) * 0x1p32f);
+  return select(0u, select(rest, 0u - rest, x < 0.0f), (bitcast<u32>(x) & 0x7fffffffu) < 0x5f000000u);
+}""",
+}
 _IS_NAN = "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }"
 # of what lies below 0 WGSL knows no power
 _POW = """\
@@ -119,7 +132,7 @@ class WGSLWriter(CWriter):
     indent_text = "  "
 
     def __init__(self, uops: Sequence[UOp]) -> None:
-        super().__init__(uops)
+        super().__init__(uops, as_x86=False)
         self.shared: list[SourceLine] = []
         self.spread = is_spread(Launch.of(uops))
         self.places = [node for node in uops if node.op is Ops.SPECIAL and not node.arg.startswith("lidx")]
@@ -320,9 +333,11 @@ class WGSLWriter(CWriter):
     def scalar_cast(self, text: str, source: DType, target: DType) -> str:
         if dtypes.is_bool(target):
             return f"(!({text} == {TYPES[source]}(0)))"
-        if dtypes.is_float(source) and target is dtypes.uint32:  # what is below 0 wraps around
-            return f"select(u32({text}), u32(i32({text})), {text} < 0.0f)"
         return text if TYPES[source] == TYPES[target] else f"{TYPES[target]}({text})"
+
+    def float_to_int(self, text: str, source: DType, target: DType) -> str:
+        name = f"f32_to_{TYPES[target]}"
+        return f"{self.needs(name, lambda: _TO_INT[name])}({text})"
 
     def bitcast(self, text: str, source: DType, target: DType) -> str:
         if dtypes.is_bool(source) or dtypes.is_bool(target) or source.itemsize != target.itemsize:

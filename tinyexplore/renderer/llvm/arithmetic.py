@@ -380,7 +380,7 @@ class InstructionWriter:
         return self.value(f"{instruction} {before} {value} to {after}", "cast")
 
     def cast(self, value: str, source: DType, target: DType) -> str:
-        """C's conversion; what does not fit an integer type is unspecified, but harmless."""
+        """The conversion of `uop/semantics.py`, also of what does not fit an integer type."""
         if source is target:
             return value
         count = source.count
@@ -416,15 +416,33 @@ class InstructionWriter:
         return self.convert("zext" if unsigned else "sext", value, source, target)
 
     def float_to_int(self, value: str, source: DType, target: DType) -> str:
-        """Through the signed type that machines convert to in one instruction; frozen: what does not fit becomes
-        whatever that instruction gives."""
+        """Through the signed type that machines convert to in one instruction."""
         if target.scalar is dtypes.uint64:
             return self.float_to_uint64(value, source)
         through = dtypes.int64 if target.scalar in (dtypes.uint32, dtypes.int64) else dtypes.int32
         wide = through.vec(source.count)
-        whole = self.convert("fptosi", value, source, wide)
-        whole = self.value(f"freeze {register_type(wide)} {whole}", "cast")
+        whole = self.truncated(value, source, wide)
         return whole if wide.bits == target.bits else self.convert("trunc", whole, wide, target)
+
+    def truncated(self, value: str, source: DType, target: DType) -> str:
+        """A float as int32 or int64; what does not fit becomes the least of them, as x86's instruction has it."""
+        whole = self.convert("fptosi", value, source, target)
+        whole = self.value(f"freeze {register_type(target)} {whole}", "cast")
+        if self.target.arch == "x86_64":
+            return whole
+        kind, flags, bits = register_type(source), register_type(dtypes.bool.vec(source.count)), target.scalar.bits
+        end = 2.0 ** (bits - 1)
+        is_finer = (source.scalar, bits) == (dtypes.float64, 32)  # has numbers between -2³¹ - 1 and -2³¹
+        least = (
+            f"ogt {kind} {value}, {literal(-end - 1, source)}"
+            if is_finer
+            else f"oge {kind} {value}, {literal(-end, source)}"
+        )
+        is_above = self.value(f"fcmp {least}", "above")
+        is_below = self.value(f"fcmp olt {kind} {value}, {literal(end, source)}", "below")
+        fits = self.value(f"and {flags} {is_above}, {is_below}", "fits")
+        words = register_type(target)
+        return self.value(f"select {flags} {fits}, {words} {whole}, {words} {literal(-int(end), target)}", "cast")
 
     def float_to_uint64(self, value: str, source: DType) -> str:
         """Numbers from 2⁶³ on less 2⁶³, as int64, and the highest bit set again; negative ones wrap.
@@ -435,8 +453,7 @@ class InstructionWriter:
         is_large = self.value(f"fcmp oge {kind} {value}, {literal(2.0**63, source)}", "large")
         less = self.value(f"fsub {kind} {value}, {literal(2.0**63, source)}", "less")
         inside = self.value(f"select {flags} {is_large}, {kind} {less}, {kind} {value}", "inside")
-        whole = self.convert("fptosi", inside, source, i64)
-        whole = self.value(f"freeze {bits} {whole}", "cast")
+        whole = self.truncated(inside, source, i64)
         highest = self.value(
             f"select {flags} {is_large}, {bits} {literal(1 << 63, u64)}, {bits} {literal(0, u64)}", "high"
         )
