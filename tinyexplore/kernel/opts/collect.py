@@ -68,7 +68,7 @@ def collected_stores(kernel: Kernel) -> dict[UOp, UOp]:
 
 
 def accumulated(store: UOp) -> list[UOp]:
-    """The reductions that differ within a tile and that the stored value reads directly; all of it if there are none."""
+    """The reductions that differ within a tile and that the stored value reads directly; else all of it."""
     reduces = [node for node in outside(store, ()) if node.op is Ops.REDUCE and tile_axes(node)]
     return reduces or [store.src[1]]
 
