@@ -93,3 +93,20 @@ def test_a_sum_of_equal_values_counts_each(dtype: str, device: str) -> None:
     for count in (2, 3, 7, 64):
         found = (Tensor(x, device=device) + 1).expand(2, count).sum(1)
         assert found.tolist() == [6 * count, 7 * count]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_what_is_divided_by_zero_and_rounded_down_is_infinite(dtype: str) -> None:
+    values = np.array([1, -1, 0, INF, -INF, NAN, 2.5], dtype)
+    with np.errstate(all="ignore"):
+        for zero in (0.0, -0.0):
+            expected = np.floor_divide(values, np.full(7, zero, dtype))
+            np.testing.assert_array_equal((Tensor(values) // zero).numpy(), expected)
+            np.testing.assert_array_equal((Tensor(values) // Tensor(np.full(7, zero, dtype))).numpy(), expected)
+            np.testing.assert_array_equal(Tensor(values).div(zero, rounding_mode="floor").numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_acosh_of_less_than_one_is_nan(dtype: str) -> None:
+    found = Tensor([-INF, -60000.0, -10000.0, -4096.5, -1.0, 0.0, 0.99, NAN, 1.0]).cast(dtype).acosh()
+    np.testing.assert_array_equal(found.float().numpy(), [NAN] * 8 + [0])

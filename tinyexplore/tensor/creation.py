@@ -337,7 +337,10 @@ class Creation(Ordering):
         need_number(high, "uniform: high")
         checked(low, target)
         checked(high, target)
-        found = (cls.rand(*shape, **kwargs) * (high - low)).cast(target)
+        drawn = cls.rand(*shape, **kwargs)
+        if dtypes.is_float(target):
+            return cls._given(random.between(drawn, low, high, target), requires_grad)
+        found = (drawn * (high - low)).cast(target)
         return cls._given(found if low == 0 else (found + low).cast(target), requires_grad)
 
     @classmethod

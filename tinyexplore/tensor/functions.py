@@ -151,9 +151,10 @@ class Functions(Operators):
 
     @rounded_once
     def acosh(self) -> Self:
-        """ln(x + √(x² - 1)); ln 2x where x² might overflow"""
+        """ln(x + √(x² - 1)); ln 2x where x² might overflow; NaN below 1"""
         taped = self._float()
         x = taped._value()
+        x = (x < 1.0).where(math.nan, x)  # at -10⁴ x + √(x² - 1) would round to 0
         is_huge = x.abs() > SQUARE_FITS
         usual = is_huge.where(2.0, x)
         found = (usual + ((usual - 1.0) * (usual + 1.0)).sqrt()).log()

@@ -137,7 +137,7 @@ class Operators(Signs, Assignment):
         """Floats divided towards zero, given what is left over: in twice the bits, where a quotient just below a whole
         number is not rounded to it; of float64, which has no wider type, from what the remainder leaves."""
         if y.dtype is dtypes.float64:
-            return ((self - remainder) / y).round()
+            return y.eq(0).where(self / y, ((self - remainder) / y).round())
         wide = dtypes.float64 if y.dtype is dtypes.float32 else dtypes.float32
         return (self.cast(wide) / y.cast(wide)).trunc().cast(y.dtype)
 

@@ -18,12 +18,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.device import Buffer, Device
-from tinyexplore.dtype import dtypes, to_dtype
+from tinyexplore.dtype import DType, dtypes, to_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.changes import note_key
 from tinyexplore.tensor.data import checked
 from tinyexplore.tensor.indexing import Indexing
+from tinyexplore.tensor.precision import wide_float
 from tinyexplore.uop import Ops
+from tinyexplore.uop.semantics import from_bits, to_bits, to_dtype_range
 from tinyexplore.util import config
 
 if TYPE_CHECKING:
@@ -134,6 +136,7 @@ def uniform_of(words: T, below: int = 1) -> T:
     return upper._alu(Ops.MUL, upper._const(below * 2.0**-24))
 
 
+LAST = 1 - 2.0**-24  # the greatest number that `uniform_of` gives
 # the largest float below 1 of the types that numbers of 24 bits round to 1 in
 BELOW_ONE = {
     dtypes.float16: 1 - 2.0**-11,
@@ -164,6 +167,29 @@ def rand(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
     if target in BELOW_ONE:
         found = found.minimum(BELOW_ONE[target])
     return found.cast(target).reshape(shape)
+
+
+def between(drawn: T, low: float, high: float, target: DType) -> T:
+    """Numbers from 0 to 1 as numbers of the float dtype `target` from `low` to `high`, that excluded; rounded before
+    `low` is added, as in tinygrad 0.9.2, unless that might overflow."""
+    wide, spread, end = wide_float(target), high - low, to_dtype_range(float(high), target)
+    if all(math.isfinite(to_dtype_range(float(spread), dtype)) for dtype in (target, drawn.dtype)):
+        found = (drawn * spread).cast(target)
+        last = to_dtype_range(to_dtype_range(LAST * spread, target) + low, target)
+        found = found if low == 0 else (found + low).cast(target)
+    else:
+        u = drawn.cast(wide)
+        found = (u * high + (1.0 - u) * low).cast(target)
+        last = to_dtype_range(to_dtype_range(LAST * high + (1 - LAST) * low, wide), target)
+    return found.minimum(below(end, target)) if low < high and math.isfinite(end) and last >= end else found
+
+
+def below(x: float, dtype: DType) -> float:
+    """The next smaller number of a float dtype."""
+    bits, sign = to_bits(x, dtype), 1 << (dtype.bits - 1)
+    if x == 0:
+        return float(from_bits(sign | 1, dtype))
+    return float(from_bits(bits - 1 if x > 0 else bits + 1, dtype))
 
 
 def randn(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:

@@ -137,6 +137,22 @@ def test_random_floats_of_every_type_stay_below_one(dtype: str) -> None:
     assert 0 <= values.min() and values.max() < 1 and abs(float(values.astype("float64").mean()) - 0.5) < 0.01
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1.0, 1.0), (0.0, 1e-3), (100.0, 101.0), (-6e4, 6e4), (-3e38, 3e38), (-1.0, 0.0), (2, 5)]
+)
+def test_uniform_floats_stay_below_the_end(dtype: str, low: float, high: float) -> None:
+    if dtype == "float16" and high > 1e5:
+        low, high = -65504.0, 65504.0
+    Tensor.manual_seed(4)
+    found = Tensor.uniform(40000, low=low, high=high, dtype=dtype)
+    low, high = (Tensor([end], dtype=dtype).double().item() for end in (low, high))
+    values = found.double().numpy()
+    assert found.dtype.name == dtype and low <= values.min() and values.max() < high
+    if high - low > 1 or dtype != "bfloat16":  # which has but two numbers from 100 to 101
+        assert abs((values / (high / 2 - low / 2) - low / (high / 2 - low / 2)).mean() - 1) < 0.05
+
+
 def test_initial_weights_have_the_published_spread() -> None:
     Tensor.manual_seed(3)
     assert abs(Tensor.kaiming_normal(100, 200).numpy().std() - (2 / 1.0001 / 200) ** 0.5) < 2e-3
