@@ -110,3 +110,20 @@ def test_what_is_divided_by_zero_and_rounded_down_is_infinite(dtype: str) -> Non
 def test_acosh_of_less_than_one_is_nan(dtype: str) -> None:
     found = Tensor([-INF, -60000.0, -10000.0, -4096.5, -1.0, 0.0, 0.99, NAN, 1.0]).cast(dtype).acosh()
     np.testing.assert_array_equal(found.float().numpy(), [NAN] * 8 + [0])
+
+
+def test_a_class_of_weight_zero_counts_nothing_whatever_its_score() -> None:
+    scores = Tensor(np.array([[NAN, -1.0], [-INF, -2.0]], np.float32), requires_grad=True)
+    weights = Tensor([0.0, 1.0])
+    assert scores.nll_loss(Tensor([0, 1]), weights).item() == 2
+    assert scores.nll_loss(Tensor([0, 0]), weights, reduction="sum").item() == 0
+    loss = scores.nll_loss(Tensor([0, 0]), weights)
+    loss.backward()
+    assert math.isnan(loss.item()) and scores.grad is not None
+    np.testing.assert_array_equal(scores.grad.numpy(), np.zeros((2, 2)))
+
+
+def test_a_python_number_has_the_type_of_the_tensor() -> None:
+    assert (Tensor(np.array([1e-3, 0], np.float16)) * 1e6).numpy()[0] == INF  # as in NumPy
+    assert (0.0 / Tensor(np.array([1e-40], np.float32))).item() == 0
+    assert Tensor.arange(3, -2, -0.5, dtype=dtypes.int32).tolist() == [3, 2, 2, 1, 1, 0, 0, 0, -1, -1]
