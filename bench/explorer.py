@@ -32,9 +32,10 @@ from tinyexplore.explore.analysis.comparing.comparison_page import comparison_ht
 from tinyexplore.explore.analysis.why.rules import Explainer
 from tinyexplore.explore.playground import Ops, UOp, UPat, check_firings
 from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
-from tinyexplore.explore.tracefile.model import Stage, Trace
+from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.pictures.graphs import reachable
 from tinyexplore.explore.tracefile.replay import Replay
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.nn.optim import SGD
 
 READY = "html[data-tinyexplore=ready]"

@@ -21,18 +21,18 @@ from tinyexplore.dtype import dtypes
 from tinyexplore.explore.analysis.comparing.comparison import compare
 from tinyexplore.explore.analysis.machine.table import ceilings
 from tinyexplore.explore.exports.export import summary_text
-from tinyexplore.explore.exports.interchange import NoDotProgram
 from tinyexplore.explore.exports.live_pages.page import write_playground
 from tinyexplore.explore.exports.live_pages.pyodide import PyodideMissing
-from tinyexplore.explore.exports.perfetto import MissingPackage, to_perfetto
 from tinyexplore.explore.exports.scripts import reproducer
-from tinyexplore.explore.exports.tabular import TABLES, rows_of, table_text
 from tinyexplore.explore.exports.timeline import save_chrome_trace
 from tinyexplore.explore.notebook.frontends import onnx as explore_onnx
 from tinyexplore.explore.notebook.requests import REQUESTS, answer
 from tinyexplore.explore.notebook.session import Explorer, capture
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.interchange import NoDotProgram
+from tinyexplore.explore.tracefile.perfetto import MissingPackage, to_perfetto
 from tinyexplore.explore.tracefile.pictures.highlight import for_stream
+from tinyexplore.explore.tracefile.tabular import TABLES, rows_of, table_text
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal, well_formed, write_text
 from tinyexplore.frontends.onnx.errors import OnnxError
 from tinyexplore.target import GPUS, LEVELS, NATIVE, nearest_level

@@ -16,7 +16,7 @@ PACKAGE = Path(tinyexplore.__file__).parent
 ALLOWED: dict[frozenset[str], str] = {
     frozenset(
         {
-            "tinyexplore.explore.exports.interchange",
+            "tinyexplore.explore.tracefile.interchange",
             "tinyexplore.explore.tracefile.codec",
             "tinyexplore.explore.tracefile.figures",
             "tinyexplore.explore.tracefile.model",

@@ -96,8 +96,8 @@ def test_a_saved_trace_opens_without_the_engine_and_the_widgets(tmp_path: Path) 
         explore(lambda: (Tensor.ones(4, 4).contiguous() @ Tensor.ones(4, 4).contiguous()).relu()).trace.save(path)
     program = f"""
         import json, sys
-        from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_to_bytes
-        from tinyexplore.explore.tracefile.model import Trace
+        from tinyexplore.explore.tracefile.codec import trace_to_bytes
+        from tinyexplore.explore.tracefile.trace import Trace, trace_from_bytes
         from tinyexplore.explore.tracefile.pictures.svg import graph_svg, pipeline_svg
         from tinyexplore.explore.tracefile.replay import Replay
         trace = Trace.load({str(path)!r})

@@ -15,7 +15,8 @@ import pytest
 from tests.explore import toy
 from tests.support.patience import seconds
 from tinyexplore.explore import TraceFormatError
-from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_to_json
+from tinyexplore.explore.tracefile.codec import trace_to_json
+from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.nn.datasets import mnist
 from tinyexplore.nn.state.file import FormatError
 from tinyexplore.util.fetch import FetchError, _unpack

@@ -13,7 +13,7 @@ from tests.explore import toy
 from tests.support.less_memory import limited
 from tinyexplore.explore import Limits, Trace, TraceFormatError, trace_from_json, trace_to_json
 from tinyexplore.explore.tracefile import model
-from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.model import (
     Branch,
     BufferInfo,
@@ -35,6 +35,7 @@ from tinyexplore.explore.tracefile.model import (
     StageTime,
     Touch,
 )
+from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.explore.tracefile.valid import hints_of
 
 ROWS = [kind for kind in vars(model).values() if is_dataclass(kind) and kind.__module__ == model.__name__]

@@ -10,10 +10,10 @@ import pytest
 
 from tests.explore.test_codec import full_trace
 from tests.widgets.sample_traces import big_trace, sample_trace, unrolled_trace
-from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_from_json, trace_to_bytes, trace_to_json
+from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
 from tinyexplore.explore.tracefile.columns import Rows, packed
 from tinyexplore.explore.tracefile.columns import unpacked as lazily_unpacked
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.trace import Trace, trace_from_bytes, trace_from_json
 from tinyexplore.explore.tracefile.valid import TraceFormatError
 
 TRACES = {"full": full_trace(), "sample": sample_trace(), "large": big_trace(1000), "copies": unrolled_trace(30)}

@@ -11,8 +11,9 @@ import pytest
 from tinyexplore import Tensor, Trace, dtypes, explore
 from tinyexplore.explore.analysis.why.remade import Remade
 from tinyexplore.explore.recording.tables import UopDigests
-from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.digests import content_digest
+from tinyexplore.explore.tracefile.trace import trace_from_bytes
 
 
 @pytest.fixture(scope="module")

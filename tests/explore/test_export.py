@@ -12,7 +12,7 @@ from tests.explore import toy
 from tests.support.patience import milliseconds
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.exports.export import export_html, static_html, summary_text
-from tinyexplore.explore.tracefile.codec import trace_from_bytes
+from tinyexplore.explore.tracefile.trace import trace_from_bytes
 
 
 @pytest.fixture(scope="module")

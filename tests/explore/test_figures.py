@@ -11,8 +11,10 @@ import pytest
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import call_text, duration_text, figures, figures_text, summary
-from tinyexplore.explore.tracefile.model import Candidate, Stage, Trace
+from tinyexplore.explore.tracefile.figures import figures, summary
+from tinyexplore.explore.tracefile.model import Candidate, Stage
+from tinyexplore.explore.tracefile.texts import call_text, duration_text, figures_text
+from tinyexplore.explore.tracefile.trace import Trace
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "figures" / "texts.json"
 

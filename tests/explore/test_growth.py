@@ -8,7 +8,7 @@ import pytest
 
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.trace import Trace
 
 
 def chain_of_sines(length: int) -> Tensor:

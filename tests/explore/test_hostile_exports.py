@@ -24,14 +24,15 @@ from tests.support.hostile_traces import command
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore.explore import Explorer, Trace, compare
 from tinyexplore.explore.exports.export import static_html
-from tinyexplore.explore.exports.perfetto import to_perfetto
 from tinyexplore.explore.exports.scripts import BODY, ReproducerError, reproducer
-from tinyexplore.explore.exports.tabular import TABLES, rows_of, table_text
 from tinyexplore.explore.exports.timeline import to_chrome_trace
-from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_from_json, trace_to_bytes, trace_to_json
+from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
 from tinyexplore.explore.tracefile.model import Program
+from tinyexplore.explore.tracefile.perfetto import to_perfetto
 from tinyexplore.explore.tracefile.pictures import sheets
 from tinyexplore.explore.tracefile.pictures.strip import pipeline_svg
+from tinyexplore.explore.tracefile.tabular import TABLES, rows_of, table_text
+from tinyexplore.explore.tracefile.trace import trace_from_bytes, trace_from_json
 from tinyexplore.explore.tracefile.valid import OneOf, constraint_of, hints_of
 from tinyexplore.explore.whatif.picture import branches_svg, schedules_svg
 

@@ -12,8 +12,8 @@ import pytest
 from tinyexplore import Tensor, cli, explore
 from tinyexplore.explore import MissingPackage, NoDotProgram, Trace, rows_of
 from tinyexplore.explore.exports import interchange
-from tinyexplore.explore.exports.perfetto import to_perfetto
-from tinyexplore.explore.exports.tabular import TABLES, table_text
+from tinyexplore.explore.tracefile.perfetto import to_perfetto
+from tinyexplore.explore.tracefile.tabular import TABLES, table_text
 from tinyexplore.util import Context
 
 

@@ -14,7 +14,8 @@ from tests.support.interrupts import Interrupter
 from tests.widgets.sample_traces import sample_trace
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Trace, explore
-from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.tracefile.codec import trace_to_bytes
+from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.util.whole_files import write_whole
 
 WRITERS: dict[str, Callable[[Trace, Path], object]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tinyexplore import Tensor, capture, explore, nn
 from tinyexplore.explore.recording.names import assigned_names, names_in
-from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg
+from tinyexplore.explore.tracefile.trace import Trace
 
 
 def named(trace: Trace) -> dict[str, set[str]]:

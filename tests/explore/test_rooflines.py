@@ -14,10 +14,11 @@ from tinyexplore.explore import Explorer, trace_from_json, trace_to_json
 from tinyexplore.explore.analysis.machine.probes import better, disturbed
 from tinyexplore.explore.analysis.machine.roofs import beaten, with_ceilings
 from tinyexplore.explore.analysis.machine.table import Ceilings, ceilings
-from tinyexplore.explore.tracefile.model import Ceiling, Run, Trace
+from tinyexplore.explore.tracefile.model import Ceiling, Run
 from tinyexplore.explore.tracefile.pictures.rooflines import note_words, point_words, roofline, roofline_picture
 from tinyexplore.explore.tracefile.pictures.timeline_picture import tick_step, timeline_picture
 from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
+from tinyexplore.explore.tracefile.trace import Trace
 
 CEILINGS = Ceilings(
     "CPU",

@@ -13,7 +13,7 @@ from tinyexplore import Tensor, explore
 from tinyexplore.explore.notebook.session import CaptureError, Explorer
 from tinyexplore.explore.notebook.shown import shown
 from tinyexplore.explore.tracefile.codec import trace_to_json
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.util import Context, GlobalCounters
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from tinyexplore import Tensor, explore
 from tinyexplore.explore import trace_from_json, trace_to_json
-from tinyexplore.explore.exports.tabular import rows_of
 from tinyexplore.explore.recording.spans import Spans
-from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.explore.tracefile.pictures.sheets import listing_svg
 from tinyexplore.explore.tracefile.spans import marks, span_text
+from tinyexplore.explore.tracefile.tabular import rows_of
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.trace import UserFrame
 
 HAS_COLUMNS = sys.version_info >= (3, 11)

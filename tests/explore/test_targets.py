@@ -9,8 +9,9 @@ from tinyexplore import Context, Tensor, TinyJit, explore
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.explore.analysis.byhand.asked import NotKeptError
 from tinyexplore.explore.analysis.opts import WhatIfError
-from tinyexplore.explore.tracefile.model import KernelInfo, Trace
+from tinyexplore.explore.tracefile.model import KernelInfo
 from tinyexplore.explore.tracefile.pictures.sheets import timing_svg
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.renderer.gpu import DIALECTS
 from tinyexplore.target import UnknownTarget, machine
 

@@ -16,9 +16,9 @@ from tinyexplore.compile.candidate import Workbench
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.traffic import touched_bytes
-from tinyexplore.explore.tracefile.figures import spread_text
 from tinyexplore.explore.tracefile.model import CommandInfo
 from tinyexplore.explore.tracefile.model import Search as SearchData
+from tinyexplore.explore.tracefile.texts import spread_text
 from tinyexplore.explore.whatif.commands import (
     COMMANDS,
     ApplyOpt,

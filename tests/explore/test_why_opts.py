@@ -7,8 +7,9 @@ import pytest
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, Trace, explore, why_opts
 from tinyexplore.explore.analysis.why.chosen import kernel_before, next_best, weighed_text
-from tinyexplore.explore.tracefile.codec import trace_from_json, trace_to_json
+from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.model import Weighed
+from tinyexplore.explore.tracefile.trace import trace_from_json
 from tinyexplore.kernel.decisions import DECISIONS, hand_coded
 from tinyexplore.kernel.decisions.several_vectors import FEWEST_STEPS, MOST_ARITHMETIC
 

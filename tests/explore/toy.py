@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore.recording.build import build_trace
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Derived, Recorder, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, PatternMatcher, UOp, cvar, graph_rewrite, law, rule, var

@@ -40,10 +40,11 @@ from tinyexplore import Tensor, explore
 from tinyexplore.explore import TraceFormatError, biography, diff, related, trace_to_json, where
 from tinyexplore.explore.exports.export import static_html
 from tinyexplore.explore.exports.timeline import to_chrome_trace
-from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.pictures.strip import pipeline_svg
 from tinyexplore.explore.tracefile.pictures.svg import graph_svg
 from tinyexplore.explore.tracefile.replay import Replay
+from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.nn.state import FormatError, gguf_load, safe_load, safe_save, tar_extract, torch_load
 
 SECONDS = 5.0

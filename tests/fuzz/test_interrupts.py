@@ -18,7 +18,8 @@ from tinyexplore.device import DeviceUnavailable
 from tinyexplore.explore import Explorer, capture, explore
 from tinyexplore.explore.recording.listen import CaptureRecorder
 from tinyexplore.explore.recording.turns import in_turn
-from tinyexplore.explore.tracefile.codec import trace_from_bytes, trace_to_bytes
+from tinyexplore.explore.tracefile.codec import trace_to_bytes
+from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.trace import StageEnded
 
 MOST = {

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from tests.support.typescript import missing, run_typescript
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.tracefile.model import TRACE_VERSION, Node, Rule, Stage, Step, Trace
+from tinyexplore.explore.tracefile.model import TRACE_VERSION, Node, Rule, Stage, Step
 from tinyexplore.explore.tracefile.replay import Replay, ShownGraph
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.trace import Rebuilt, Recorder, Rewrote, recording
 from tinyexplore.uop import Ops, PatternMatcher, RewriteError, UOp, UPat, cvar, graph_rewrite, law, rule, var
 from tinyexplore.util import toposort

@@ -33,8 +33,8 @@ from tinyexplore.explore.tracefile.model import (
     Source,
     Stage,
     Step,
-    Trace,
 )
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.widgets.front_end import bundle
 
 OPT_LAWS = (

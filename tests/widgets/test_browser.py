@@ -16,9 +16,10 @@ from tests.support.patience import milliseconds
 from tests.widgets.sample_traces import big_trace, page, sample_trace, unrolled_trace
 from tinyexplore.explore.glossary import TERMS
 from tinyexplore.explore.tracefile.figures import figures, summary
-from tinyexplore.explore.tracefile.model import Decision, Step, Trace, Transform
+from tinyexplore.explore.tracefile.model import Decision, Step, Transform
 from tinyexplore.explore.tracefile.pictures.picture import KERNEL_HUES, kernel_hue
 from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg
+from tinyexplore.explore.tracefile.trace import Trace
 
 Open = Callable[..., Any]
 TRACE = sample_trace()

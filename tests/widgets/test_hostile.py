@@ -11,7 +11,8 @@ from tests.support.panels import open_panel
 from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_accessibility import PANELS
 from tests.widgets.test_browser import Open, open_page
-from tinyexplore.explore.tracefile.model import Rule, Source, Trace
+from tinyexplore.explore.tracefile.model import Rule, Source
+from tinyexplore.explore.tracefile.trace import Trace
 
 pytestmark = pytest.mark.browser
 EVIL = """'"><img src="x:" onerror="pwned = 1"></script></style><script>pwned = 1</script>"""

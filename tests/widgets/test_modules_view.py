@@ -13,8 +13,8 @@ from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore, nn
 from tinyexplore.explore import Explorer, Trace
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import duration_text
 from tinyexplore.explore.tracefile.modules import Module
+from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.nn.optim import SGD
 
 pytestmark = pytest.mark.browser

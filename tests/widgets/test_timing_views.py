@@ -15,10 +15,11 @@ from tinyexplore import Tensor, explore
 from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.machine.roofs import with_ceilings
 from tinyexplore.explore.analysis.machine.table import Ceilings
-from tinyexplore.explore.tracefile.figures import duration_text
-from tinyexplore.explore.tracefile.model import Ceiling, Trace
+from tinyexplore.explore.tracefile.model import Ceiling
 from tinyexplore.explore.tracefile.pictures.rooflines import note_words, point_words, roofline
+from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
+from tinyexplore.explore.tracefile.trace import Trace
 
 pytestmark = pytest.mark.browser
 

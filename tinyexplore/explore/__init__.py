@@ -11,8 +11,6 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.tracefile.exporters import register_exporters
-
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.caches import CacheComparison, CacheModel
     from tinyexplore.explore.analysis.byhand.debugger import Access, Debugger, DebuggerError
@@ -30,24 +28,24 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.why.chosen import WhyOpts, why_opts
     from tinyexplore.explore.analysis.why.fusions import WhyKernels, why_kernels
     from tinyexplore.explore.analysis.why.rules import Tried, WhyNot, could_fire, why_not
-    from tinyexplore.explore.exports.interchange import Graph, NoDotProgram
-    from tinyexplore.explore.exports.perfetto import MissingPackage, to_perfetto
     from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
-    from tinyexplore.explore.exports.tabular import rows_of, to_dataframe
     from tinyexplore.explore.notebook.frontends import onnx
     from tinyexplore.explore.notebook.session import CaptureError, Explorer, capture, explore
     from tinyexplore.explore.notebook.targets import targets
-    from tinyexplore.explore.tracefile.codec import Limits, trace_from_json, trace_to_json
-    from tinyexplore.explore.tracefile.model import Trace
+    from tinyexplore.explore.tracefile.codec import Limits, trace_to_json
+    from tinyexplore.explore.tracefile.interchange import Graph, NoDotProgram
+    from tinyexplore.explore.tracefile.perfetto import MissingPackage, to_perfetto
     from tinyexplore.explore.tracefile.pictures.roofline import Dot, roofline_svg
     from tinyexplore.explore.tracefile.query import biography, line_frames, related, trace_lines, user_lines, where
+    from tinyexplore.explore.tracefile.tabular import rows_of, to_dataframe
+    from tinyexplore.explore.tracefile.trace import Trace, trace_from_json
     from tinyexplore.explore.tracefile.valid import TraceFormatError
 
 _HOMES = {
-    "Trace": "tracefile.model",
+    "Trace": "tracefile.trace",
     "Limits": "tracefile.codec",
     "TraceFormatError": "tracefile.valid",
-    "trace_from_json": "tracefile.codec",
+    "trace_from_json": "tracefile.trace",
     "trace_to_json": "tracefile.codec",
     "biography": "tracefile.query",
     "Machines": "analysis.comparing.machines",
@@ -69,16 +67,16 @@ _HOMES = {
     "line_frames": "tracefile.query",
     "related": "tracefile.query",
     "reproducer": "exports.scripts",
-    "rows_of": "exports.tabular",
-    "to_dataframe": "exports.tabular",
-    "to_perfetto": "exports.perfetto",
+    "rows_of": "tracefile.tabular",
+    "to_dataframe": "tracefile.tabular",
+    "to_perfetto": "tracefile.perfetto",
     "trace_lines": "tracefile.query",
     "user_lines": "tracefile.query",
     "where": "tracefile.query",
     "ReproducerError": "exports.scripts",
-    "Graph": "exports.interchange",
-    "NoDotProgram": "exports.interchange",
-    "MissingPackage": "exports.perfetto",
+    "Graph": "tracefile.interchange",
+    "NoDotProgram": "tracefile.interchange",
+    "MissingPackage": "tracefile.perfetto",
     "Ceilings": "analysis.machine.table",
     "Dot": "tracefile.pictures.roofline",
     "ceilings": "analysis.machine.table",
@@ -180,9 +178,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-register_exporters(__getattr__)
 
 
 class _CallablePackage(types.ModuleType):

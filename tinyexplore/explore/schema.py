@@ -126,9 +126,14 @@ def _dataclasses() -> list[type]:
     return [cls for cls in found if cls.__module__ == model.__name__]
 
 
+def _name(cls: type) -> str:
+    """The name of a dataclass in TypeScript: the tables of a trace are the `Trace` there."""
+    return "Trace" if cls is model.TraceTables else cls.__name__
+
+
 def _interface(cls: type) -> str:
     hints = typing.get_type_hints(cls)
-    lines = [f"/** {_one_paragraph(cls)} */", f"export interface {cls.__name__} {{"]
+    lines = [f"/** {_one_paragraph(cls)} */", f"export interface {_name(cls)} {{"]
     for field in dataclasses.fields(cls):
         lines.append(f"  {field.name}: {_type(hints[field.name], f'{cls.__name__}.{field.name}')};")
     lines.append("}")
@@ -142,7 +147,7 @@ def _shapes() -> str:
         "export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>> = {",
     ]
     for cls in _dataclasses():
-        lines.append(f"  {cls.__name__}: {{")
+        lines.append(f"  {_name(cls)}: {{")
         for field in dataclasses.fields(cls):
             entry = [_shape(hints_of(cls)[field.name])]
             if field.default is not dataclasses.MISSING:

@@ -8,10 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tinyexplore.explore.exports.interchange import to_dot, to_networkx
-from tinyexplore.explore.tracefile.model import TRACE_VERSION, KernelInfo, Node, Run, Stage, Step, Trace
+from tinyexplore.explore.tracefile.interchange import to_dot, to_networkx
+from tinyexplore.explore.tracefile.model import TRACE_VERSION, KernelInfo, Node, Run, Stage, Step
 from tinyexplore.explore.tracefile.pictures.graphs import drawn_graph
 from tinyexplore.explore.tracefile.pictures.svg import graph_svg, pipeline_svg
+from tinyexplore.explore.tracefile.trace import Trace
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import duration_text
-from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.model import Node
 from tinyexplore.explore.tracefile.modules import shares
 from tinyexplore.explore.tracefile.pictures.sheets import Bar, Column, sheet_svg
+from tinyexplore.explore.tracefile.texts import duration_text
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
 HOW = "A kernel that several lines share is divided among them by the elements that the operations of each compute."

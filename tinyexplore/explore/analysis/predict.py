@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tinyexplore.explore.tracefile.figures import duration_text
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.texts import duration_text
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import well_formed
 
 _MOST_CHOICES = 4

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
     from tinyexplore.explore.analysis.byhand.caches import CachesData
     from tinyexplore.explore.analysis.byhand.debugger import Debugger
-    from tinyexplore.explore.tracefile.model import Trace
+    from tinyexplore.explore.tracefile.trace import Trace
 
 GONE = "the Explorer of this view is gone: keep it in a variable, and show it again"
 MAX_ERROR = 2000  # characters of an exception in a response

@@ -14,15 +14,9 @@ from tinyexplore.explore.analysis.requests import Shape, canonical, to_data
 from tinyexplore.explore.analysis.shapes.of_trace import shapes_data
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import (
-    call_text,
-    figures,
-    figures_text,
-    no_time_text,
-    samples_text,
-    span_text,
-)
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.figures import figures, no_time_text, samples_text, span_text
+from tinyexplore.explore.tracefile.texts import call_text, figures_text
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import well_formed
 
 

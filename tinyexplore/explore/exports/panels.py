@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyexplore.explore.analysis.requests import Request, Source, canonical, request, to_data
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.widgets.panels import PANELS, Panel  # noqa: TID253 (plain data)
 
 

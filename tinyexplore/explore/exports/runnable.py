@@ -12,7 +12,8 @@ from tinyexplore.compile.lowering import compile_optimised
 from tinyexplore.device import Buffer, Device, DeviceUnavailable
 from tinyexplore.explore.analysis.byhand.debugging import made_up
 from tinyexplore.explore.recording.kept import Kept, buffer_types
-from tinyexplore.explore.tracefile.model import KernelInfo, Trace
+from tinyexplore.explore.tracefile.model import KernelInfo
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.renderer import RenderError
 from tinyexplore.renderer.wasm import WASMRenderer, assemble

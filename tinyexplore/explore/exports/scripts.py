@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Trace
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import well_formed, write_text
 from tinyexplore.renderer import Effort
 from tinyexplore.util import toposort

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.explore.tracefile.timeline import timeline
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import write_text
 
 

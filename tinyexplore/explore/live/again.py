@@ -9,7 +9,8 @@ from tinyexplore.explore.analysis.opts import to_opts
 from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
 from tinyexplore.explore.exports.live_pages.carried import Carried
 from tinyexplore.explore.recording.kept import Kept
-from tinyexplore.explore.tracefile.model import KernelInfo, Program, Stage, Trace
+from tinyexplore.explore.tracefile.model import KernelInfo, Program, Stage
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel, apply_opt
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.renderer.program import spec_of

@@ -21,8 +21,9 @@ from tinyexplore.explore.live.playing import offer
 from tinyexplore.explore.live.timing import MOST_WORK, interpreted
 from tinyexplore.explore.notebook.requests import RequestError, Source, respond
 from tinyexplore.explore.notebook.session import Explorer
-from tinyexplore.explore.tracefile.codec import rows_from_data, trace_from_bytes, trace_to_bytes
-from tinyexplore.explore.tracefile.model import Branch, Trace
+from tinyexplore.explore.tracefile.codec import rows_from_data, trace_to_bytes
+from tinyexplore.explore.tracefile.model import Branch
+from tinyexplore.explore.tracefile.trace import Trace, trace_from_bytes
 from tinyexplore.explore.whatif.branches import WhatIf
 from tinyexplore.explore.whatif.channel import Channel, unpacked_row
 from tinyexplore.util import config

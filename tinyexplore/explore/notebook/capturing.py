@@ -35,7 +35,7 @@ from tinyexplore.util.config import check_option
 if TYPE_CHECKING:
     from tinyexplore.explore.recording.drafts import KernelDraft
     from tinyexplore.explore.recording.kept import Kept
-    from tinyexplore.explore.tracefile.model import Trace
+    from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.explore.whatif.branches import WhatIf
 
 KEPT_BYTES = 1 << 24  # of tensors that a capture may keep alive until somebody asks for its trace
@@ -385,7 +385,8 @@ class TraceOf:
 
 def _unpacked(packed: bytes) -> Trace:
     """The trace that this process packed, however large it is."""
-    from tinyexplore.explore.tracefile.codec import Limits, trace_from_bytes
+    from tinyexplore.explore.tracefile.codec import Limits
+    from tinyexplore.explore.tracefile.trace import trace_from_bytes
 
     return trace_from_bytes(packed, Limits(nbytes=1 << 62, values=1 << 62, memory=1 << 62))
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import call_text, duration_text, no_time_text
+from tinyexplore.explore.tracefile.figures import no_time_text
 from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.texts import call_text, duration_text
 from tinyexplore.explore.whatif.experiments import checked
 from tinyexplore.kernel import Opt, OptOps
 from tinyexplore.kernel.opts import KINDS

@@ -8,9 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tinyexplore.explore.analysis.shapes.of_trace import shape_of_node
-from tinyexplore.explore.tracefile.model import Stage, Trace
+from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.pictures.sheets import Column, listing_svg, sheet_svg
 from tinyexplore.explore.tracefile.pictures.svg import graph_svg, pipeline_svg
+from tinyexplore.explore.tracefile.trace import Trace
 
 if TYPE_CHECKING:
     from tinyexplore.widgets import CodeWidget, ExplorerWidget, GraphWidget, PartWidget

@@ -21,7 +21,7 @@ from tinyexplore.explore.analysis.requests import (
     respond,
 )
 from tinyexplore.explore.exports import panels as _panels  # noqa: F401  it registers the requests of panels
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.branches import CANCELLED
 from tinyexplore.explore.whatif.channel import Channel
 from tinyexplore.explore.whatif.requests import Commands as _commands  # noqa: F401  it registers further requests

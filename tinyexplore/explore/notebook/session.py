@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from tinyexplore.explore.notebook.kernels import Kernels
     from tinyexplore.explore.notebook.panels import Panels
     from tinyexplore.explore.notebook.questions import Question
-    from tinyexplore.explore.tracefile.model import Node, Trace
+    from tinyexplore.explore.tracefile.model import Node
+    from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.explore.whatif.board import FusionBoard
     from tinyexplore.explore.whatif.branches import WhatIf
     from tinyexplore.explore.whatif.playground.door import Playground
@@ -46,7 +47,7 @@ class Explorer:
 
     def __init__(self, trace: Trace | None = None, *, title: str = "", options: dict[str, Any] | None = None) -> None:
         if trace is not None:
-            from tinyexplore.explore.tracefile.model import Trace
+            from tinyexplore.explore.tracefile.trace import Trace
 
             if not isinstance(trace, Trace):
                 raise TypeError(f"Explorer({type(trace).__name__}): give a Trace, such as Trace.load(path)")

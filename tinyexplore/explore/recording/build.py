@@ -36,9 +36,9 @@ from tinyexplore.explore.tracefile.model import (
     Scope,
     Search,
     Step,
-    Trace,
     Weighed,
 )
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.lazy import LazyBuffer

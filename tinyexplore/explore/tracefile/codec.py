@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from tinyexplore.explore.tracefile.columns import Rows, packed, unpacked
-from tinyexplore.explore.tracefile.model import TRACE_VERSION, Trace
+from tinyexplore.explore.tracefile.model import TRACE_VERSION, TraceTables
 from tinyexplore.explore.tracefile.valid import TraceFormatError, check_trace, constraint_of, hints_of, within
 from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.util.interpreter import collecting_later
@@ -61,22 +61,20 @@ class Limits:
 
 
 LIMITS = Limits()
+T = TypeVar("T", bound=TraceTables)
 
 
-def trace_to_json(trace: Trace) -> str:
+def trace_to_json(trace: TraceTables) -> str:
     """The trace as one JSON object, without white space."""
-    return _json_text(_encoder(Trace)(trace))
+    return _json_text(_encoder(TraceTables)(trace))
 
 
-def trace_from_json(text: str | bytes, limits: Limits = LIMITS) -> Trace:
-    """The trace that `trace_to_json` wrote, or `trace_to_bytes` (in columns); equal (`==`) to the one it was given.
-
-    TraceFormatError for anything else, with the place and what is wrong there, and for what is larger than `limits`.
-    """
-    return _trace_of(text, limits.of_text(MEMORY_PER_BYTE * len(text)))
+def tables_from_json(kind: type[T], text: str | bytes, limits: Limits = LIMITS) -> T:
+    """The trace in a JSON text, as `kind`: see `trace_from_json`."""
+    return _trace_of(kind, text, limits.of_text(MEMORY_PER_BYTE * len(text)))
 
 
-def _trace_of(text: str | bytes | Iterable[bytes], limits: JsonLimits) -> Trace:
+def _trace_of(kind: type[T], text: str | bytes | Iterable[bytes], limits: JsonLimits) -> T:
     try:
         data = bounded_json(text, limits)
     except UnicodeEncodeError as error:
@@ -92,7 +90,8 @@ def _trace_of(text: str | bytes | Iterable[bytes], limits: JsonLimits) -> Trace:
             f"capture again, or open it with the release that wrote it"
         )
     try:
-        trace: Trace = _decode_dataclass(Trace)(unpacked(Trace, data, limits.nbytes, limits.memory))
+        of_kind: Any = kind
+        trace: T = _decode_dataclass(of_kind)(unpacked(kind, data, limits.nbytes, limits.memory))
     except TraceFormatError as error:
         raise TraceFormatError(str(error).removeprefix(".")) from None
     check_trace(trace)
@@ -112,11 +111,11 @@ def rows_from_data(kind: type[Row], data: list[Any]) -> tuple[Row, ...]:
     return tuple(decode(row) for row in data)
 
 
-def trace_to_bytes(trace: Trace) -> bytes:
+def trace_to_bytes(trace: TraceTables) -> bytes:
     """The gzipped JSON, tables as columns: what travels in a widget, in an export and in a .json.gz file; equal for
     equal traces."""
     with collecting_later():
-        data = packed(Trace, _encoder(Trace)(trace))
+        data = packed(TraceTables, _encoder(TraceTables)(trace))
         return gzip.compress(_json_text(data).encode(), compresslevel=9, mtime=0)
 
 
@@ -124,32 +123,32 @@ def _json_text(data: Any) -> str:
     return well_formed(json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
 
 
-def trace_from_bytes(data: bytes, limits: Limits = LIMITS) -> Trace:
+def tables_from_bytes(kind: type[T], data: bytes, limits: Limits = LIMITS) -> T:
     """A trace from JSON text, compressed or not."""
-    return _trace_in(io.BytesIO(data), len(data), limits)
+    return _trace_in(kind, io.BytesIO(data), len(data), limits)
 
 
-def _trace_in(file: BinaryIO, nbytes: int, limits: Limits) -> Trace:
+def _trace_in(kind: type[T], file: BinaryIO, nbytes: int, limits: Limits) -> T:
     """The trace in `file`, which has so many bytes."""
     start = file.read(len(_GZIP))
     file.seek(0)
     if start != _GZIP:
-        return _trace_of(iter(partial(file.read, PIECE_BYTES), b""), limits.of_text(MEMORY_PER_BYTE * nbytes))
-    return _trace_of(gunzip(file, limits.nbytes), limits.of_text(MEMORY_PER_PACKED_BYTE * nbytes))
+        return _trace_of(kind, iter(partial(file.read, PIECE_BYTES), b""), limits.of_text(MEMORY_PER_BYTE * nbytes))
+    return _trace_of(kind, gunzip(file, limits.nbytes), limits.of_text(MEMORY_PER_PACKED_BYTE * nbytes))
 
 
-def save_trace(trace: Trace, path: str | Path) -> Path:
+def save_trace(trace: TraceTables, path: str | Path) -> Path:
     """Writes `trace` to `path`, whole or not at all: gzipped where the name ends in ".gz", else plain JSON."""
     path = Path(path)
     data = trace_to_bytes(trace) if path.suffix == ".gz" else trace_to_json(trace).encode()
     return write_whole(path, data)
 
 
-def load_trace(path: str | Path, limits: Limits = LIMITS) -> Trace:
+def load_tables(kind: type[T], path: str | Path, limits: Limits = LIMITS) -> T:
     """The trace in a file, compressed or not, whatever its name."""
     try:
         with open(path, "rb") as file:
-            return _trace_in(file, os.fstat(file.fileno()).st_size, limits)
+            return _trace_in(kind, file, os.fstat(file.fileno()).st_size, limits)
     except TraceFormatError as error:
         raise TraceFormatError(f"{path}: {error}") from error
 

@@ -6,41 +6,17 @@ inside; the parts add up to `compile_us`. A search's time and that of listings m
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
-from math import floor, log10
 from typing import Literal
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run, Stage, Trace
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run, Stage, TraceTables
+from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES, duration_text, spread_text
 
 Place = Literal["python", "lazy", "kernels", "passes", "uops", "code", "run"]
 
-LANGUAGE_NAMES = {
-    "uops": "UOps",
-    "c": "C",
-    "llvm": "LLVM IR",
-    "llvm-opt": "LLVM optimised",
-    "asm": "Assembly",
-    "python": "Python program",
-    "ptx": "PTX",
-    "amdgcn": "AMDGCN assembly",
-    "cuda": "CUDA",
-    "opencl": "OpenCL",
-    "hip": "HIP",
-    "metal": "Metal",
-    "wgsl": "WGSL",
-    "wat": "WebAssembly",
-}
 _IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
-_OPERATORS = {
-    **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@"},
-    **{"neg": "-", "invert": "~", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "abs": "abs"},
-    **{"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "getitem": "[]", "setitem": "[]="},
-}
-_MOST_PLACES = 6  # behind the point
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +45,7 @@ class Figures:
     firings: int
 
 
-def figures(trace: Trace, kernel: int | None = None) -> Figures:
+def figures(trace: TraceTables, kernel: int | None = None) -> Figures:
     """The figures of all kernels (None) or of one. A kernel that reuses a program has the stages of the first."""
     kernels = trace.kernels if kernel is None else (trace.kernels[kernel],)
     owners = {_owner(one) for one in kernels}
@@ -96,7 +72,7 @@ def figures(trace: Trace, kernel: int | None = None) -> Figures:
     return Figures(made, sum(part.time_us for part in made) - run_us, search_us, run_us, firings)
 
 
-def _python_text(trace: Trace, lazy: Iterable[Node]) -> str:
+def _python_text(trace: TraceTables, lazy: Iterable[Node]) -> str:
     """How many lines of Python built the LazyBuffers."""
     users = {node.user for node in lazy if node.user is not None}
     return count_text(len({(trace.frames[user].source, trace.frames[user].line) for user in users}), "line")
@@ -134,7 +110,7 @@ def _code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
     return " · ".join(names), count_text(source, "line") + assembly
 
 
-def passes_of(trace: Trace, stages: Iterable[Stage]) -> list[Stage]:
+def passes_of(trace: TraceTables, stages: Iterable[Stage]) -> list[Stage]:
     """The rewrite passes among `stages`: those that get a graph and have no stage inside."""
     parents = {stage.parent for stage in trace.stages}
     searched = _searches(trace)
@@ -163,7 +139,7 @@ def place_of(stage: Stage) -> Place | None:
             return "kernels" if stage.kernel is None else "passes"
 
 
-def _times(trace: Trace, stages: Iterable[Stage]) -> tuple[dict[Place, float], float]:
+def _times(trace: TraceTables, stages: Iterable[Stage]) -> tuple[dict[Place, float], float]:
     """Own time by part, and what searches took, with all that they compiled."""
     inside: dict[int, float] = {}
     for stage in trace.stages:
@@ -182,7 +158,7 @@ def _times(trace: Trace, stages: Iterable[Stage]) -> tuple[dict[Place, float], f
     return times, search_us
 
 
-def _searches(trace: Trace) -> set[int]:
+def _searches(trace: TraceTables) -> set[int]:
     """The stages that searched, and all inside them."""
     found: set[int] = set()
     for stage in trace.stages:  # parents come first
@@ -199,7 +175,7 @@ def _owner(kernel: KernelInfo) -> int:
     return kernel.id if kernel.same_as is None else kernel.same_as
 
 
-def _kernel_words(trace: Trace, kernel: int | None) -> str:
+def _kernel_words(trace: TraceTables, kernel: int | None) -> str:
     if kernel is not None:
         return f"{kernel} of {len(trace.kernels)}"
     reused = sum(one.same_as is not None for one in trace.kernels)
@@ -215,7 +191,7 @@ def _run_words(timed: list[Run], kernels: int) -> str:
     return " · ".join(part for part in (quartiles_text(run), samples_text(run)) if part)
 
 
-def summary(trace: Trace) -> list[str]:
+def summary(trace: TraceTables) -> list[str]:
     """What all kernels took, in a line: the parts of the strip, summed."""
     found = figures(trace)
     cached = sum(kernel.cached for kernel in trace.kernels)
@@ -233,38 +209,9 @@ def summary(trace: Trace) -> list[str]:
 # *** numbers as people read them ***
 
 
-def duration_text(time_us: float) -> str:
-    """ "0.41 µs", "12.3 ms", "2.10 s": three figures and a unit that fits."""
-    if time_us < 999.5:  # what would round to 1000 is one of the next unit
-        return f"{figures_text(time_us)} µs"
-    return f"{figures_text(time_us / 1e3)} ms" if time_us < 999.5e3 else f"{figures_text(time_us / 1e6)} s"
-
-
 def span_text(run: Run) -> str:
     """ "12.1 µs (11.9 to 12.4 µs)": the median and the quartiles."""
     return spread_text(run.median_us, run.low_us, run.high_us)
-
-
-def ratio_text(median_us: float | None, base_median_us: float | None, verdict: str, base: str = "as captured") -> str:
-    """ "1.39× faster than as captured", of two times that were taken in turns; "" where there is one only. A ratio that
-    the spread explains is not given. As `ratioText` in widgets/src/tuner/times.ts."""
-    if not median_us or not base_median_us:
-        return ""
-    if verdict == "noise":
-        return f"no difference from {base} beyond the spread"
-    if verdict == "unknown":
-        return f"too few samples to compare with {base}"
-    ratio = base_median_us / median_us
-    return f"{ratio:.2f}× faster than {base}" if verdict == "faster" else f"{1 / ratio:.2f}× slower than {base}"
-
-
-def spread_text(median_us: float | None, low_us: float | None, high_us: float | None) -> str:
-    """ "12.1 µs (11.9 to 12.4 µs)": the median and the quartiles; "" where there are none."""
-    if median_us is None or low_us is None or high_us is None:
-        return ""
-    low, high = duration_text(low_us), duration_text(high_us)
-    number, unit = low.split()
-    return f"{duration_text(median_us)} ({number if high.endswith(f' {unit}') else low} to {high})"
 
 
 def samples_text(run: Run) -> str:
@@ -291,7 +238,7 @@ def quartiles_text(run: Run) -> str:
     return f"{number if high.endswith(f' {unit}') else low}–{high}"
 
 
-def argument_text(trace: Trace, kernel: KernelInfo, place: int) -> str:
+def argument_text(trace: TraceTables, kernel: KernelInfo, place: int) -> str:
     """What lies in the buffer that a kernel knows as data0, data1, …: "x", "result", "result of kernel 2"; "" where
     nothing is known of it. As `argumentText` in widgets/src/provenance.ts."""
     if place >= len(kernel.buffers):
@@ -300,30 +247,3 @@ def argument_text(trace: Trace, kernel: KernelInfo, place: int) -> str:
     if buffer.name or buffer.maker is None:
         return buffer.name
     return "result" if buffer.maker == kernel.id else f"result of kernel {buffer.maker}"
-
-
-def call_text(name: str) -> str:
-    """A call as it is written in Python: "@" for "__matmul__", "softmax" for itself."""
-    special = re.fullmatch(r"__([ri]?)(\w+?)__", name)
-    if special is None:
-        return name
-    reflected, word = special.groups()
-    return _OPERATORS.get(word) or _OPERATORS.get(f"{reflected}{word}") or name
-
-
-def figures_text(value: float) -> str:
-    """Three figures of what it rounds to: "0.41", "10.0" (of 9.996), "100" (of 99.96), "1,234"; of less than a tenth
-    two: "0.0041". Halves go up."""
-    if value == 0:
-        return "0"
-    if abs(value) < 0.095:
-        return str(_rounded(value, min(_MOST_PLACES, 1 - floor(log10(abs(value))))))
-    for places in (2, 1):
-        rounded = _rounded(value, places)
-        if abs(rounded) < 10 ** (3 - places):
-            return str(rounded)
-    return f"{_rounded(value, 0):,}"
-
-
-def _rounded(value: float, places: int) -> Decimal:
-    return Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)

@@ -9,22 +9,12 @@ top; `Trace.load` and the front end refuse what is not (`explore/tracefile/valid
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from tinyexplore.explore.tracefile.exporters import exporter
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.readable import Row, Table
+from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES, ratio_text, spread_text
 from tinyexplore.explore.tracefile.valid import AtLeast, Id, Index, OneOf
-
-if TYPE_CHECKING:
-    import graphviz
-    import networkx
-    import pandas
-
-    from tinyexplore.explore.exports.interchange import Graph
-    from tinyexplore.explore.tracefile.codec import Limits
-    from tinyexplore.explore.tracefile.modules import Module
-    from tinyexplore.explore.tracefile.pictures.graphs import Kind, Which
-    from tinyexplore.explore.tracefile.timeline import Timeline
 
 TRACE_VERSION = 1
 
@@ -53,8 +43,8 @@ Amount = Annotated[float, AtLeast(0)]
 Depth = Annotated[int, AtLeast(0, 1000)]
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+@dataclass(frozen=True, slots=True, repr=False)
+class Frame(Row):
     """A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1.
 
     `span`: the part of the expression that was at work, as (line, column, line, column) of its begin and its end,
@@ -67,18 +57,24 @@ class Frame:
     function: str
     span: tuple[LineNumber, Count, LineNumber, Count] | None = None
 
+    def in_words(self) -> str:
+        return f"frame {self.id}: {self.function}, line {self.line} of source {self.source}"
 
-@dataclass(frozen=True, slots=True)
-class Source:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Source(Row):
     """A file of the user's (or a notebook cell), copied in, so that the trace stands alone."""
 
     id: RowId
     name: str
     text: str
 
+    def in_words(self) -> str:
+        return f"source {self.id}: {self.name}, {count_text(len(self.text.splitlines()), 'line')}"
 
-@dataclass(frozen=True, slots=True)
-class Node:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Node(Row):
     """One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content.
 
     `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant);
@@ -105,9 +101,14 @@ class Node:
     scope: ScopeId | None = None
     backward: bool = False
 
+    def in_words(self) -> str:
+        parts = [self.op, self.dtype, *([] if self.shape is None else [f"shape {_tuple_text(self.shape)}"])]
+        parts += [f"of {', '.join(map(str, self.src))}"] if self.src else []
+        return f"node {self.id}{f' {self.name}' if self.name else ''}: {', '.join(parts)}"
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Scope(Row):
     """A module of the user's (`model`, its `layers[0]`): an object with Tensors whose methods made LazyBuffers.
 
     `name`: the variable, or the attribute of `parent`; `kind`: its class; `parameter_bytes`: its own Tensors.
@@ -119,9 +120,12 @@ class Scope:
     parent: EarlierScope | None
     parameter_bytes: Count
 
+    def in_words(self) -> str:
+        return f"module {self.id}: {self.name} ({self.kind}), {self.parameter_bytes:,} bytes of its own Tensors"
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rule(Row):
     """A rewrite rule as the stepper shows it; `text` is its source code, copied in."""
 
     id: RowId
@@ -133,8 +137,8 @@ class Rule:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Transform:
+@dataclass(frozen=True, slots=True, repr=False)
+class Transform(Row):
     """A pass over whole graphs, as the stepper shows it: `law` says in words what it does, `text` is the source code
     of its function, copied in."""
 
@@ -146,8 +150,8 @@ class Transform:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+@dataclass(frozen=True, slots=True, repr=False)
+class Step(Row):
     """In a rewrite stage, `before` became `after`: by `rule`, or (rule None) because its sources changed. In the stage
     of a transform there is one step, of the whole graph, or none where nothing changed.
 
@@ -160,8 +164,8 @@ class Step:
     at_us: Moment
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+@dataclass(frozen=True, slots=True, repr=False)
+class Compared(Row):
     """Two numbers that led to a decision: `value` of `what`, which is `over` its `bound`, or within it."""
 
     what: str
@@ -170,8 +174,8 @@ class Compared:
     over: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+@dataclass(frozen=True, slots=True, repr=False)
+class Decision(Row):
     """The scheduler's decision on a LazyBuffer, and its reason.
 
     decision: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split" | "merge" | "hoist".
@@ -185,9 +189,12 @@ class Decision:
     compared: tuple[Compared, ...] = ()
     obstacle: str = ""
 
+    def in_words(self) -> str:
+        return f"node {self.node}: {self.decision}, {self.reason}"
 
-@dataclass(frozen=True, slots=True)
-class OptLaw:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OptLaw(Row):
     """What a kind of opt does, in words, and as a loop nest before and after."""
 
     id: RowId
@@ -197,8 +204,8 @@ class OptLaw:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class OptStep:
+@dataclass(frozen=True, slots=True, repr=False)
+class OptStep(Row):
     """An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind."""
 
     opt: str
@@ -207,8 +214,8 @@ class OptStep:
     laws: tuple[LawId, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+@dataclass(frozen=True, slots=True, repr=False)
+class Weighed(Row):
     """What a decision chose from: each of `options` with its score, and the one `chosen`, "" for none of them. `least`:
     the lowest score is the best."""
 
@@ -218,8 +225,8 @@ class Weighed:
     least: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+@dataclass(frozen=True, slots=True, repr=False)
+class Choice(Row):
     """A decision of the hand-coded choice of opts, in the order in which they are asked. `law`: what it decides, and
     why; `settled_by`: the one that had answered its question before, so that it was not asked. `opts`: those of the
     stage that it proposed, by their place."""
@@ -232,8 +239,8 @@ class Choice:
     opts: tuple[Count, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Candidate(Row):
     """One candidate of a search: the opts applied to the kernel, and its best time in microseconds.
 
     `best_us` is None for a candidate that was lost; `note` says why, or where else the time is from.
@@ -243,9 +250,13 @@ class Candidate:
     best_us: Duration | None
     note: str = ""
 
+    def in_words(self) -> str:
+        time = self.note or "lost" if self.best_us is None else duration_text(self.best_us)
+        return f"{' '.join(self.opts) or 'no opts'}: {time}"
 
-@dataclass(frozen=True, slots=True)
-class Search:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Search(Row):
     """The outcome of a search: the hand-coded choice and the one that was found, timed in turns, in microseconds.
 
     They are the same where nothing was faster. `tried`: how many candidates were measured; `reason`: the outcome in
@@ -257,9 +268,14 @@ class Search:
     tried: Count
     reason: str
 
+    def in_words(self) -> str:
+        times = ["no time" if one is None else duration_text(one) for one in (self.before_us, self.after_us)]
+        tried = count_text(self.tried, "candidate")
+        return f"search of {tried}: {times[0]} by the heuristics' opts, {times[1]} by the best; {self.reason}"
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Stage(Row):
     """One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for.
 
     name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ...
@@ -286,9 +302,12 @@ class Stage:
     transform: TransformId | None = None
     choices: tuple[Choice, ...] = ()
 
+    def in_words(self) -> str:
+        return f"stage {self.id}: {self.name}, {duration_text(max(self.elapsed_us, 0.0))}, {count_text(len(self.steps), 'step')}"
 
-@dataclass(frozen=True, slots=True)
-class Link:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Link(Row):
     """Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | a transform's name | words of a
     `Derived` event."""
 
@@ -297,17 +316,23 @@ class Link:
     how: str
     stage: StageId | None
 
+    def in_words(self) -> str:
+        return f"node {self.dst} from node {self.src}: {self.how}"
 
-@dataclass(frozen=True, slots=True)
-class Line:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Line(Row):
     """A line of a listing and the nodes (UOps) that made it."""
 
     text: str
     nodes: tuple[NodeId, ...]
 
+    def in_words(self) -> str:
+        return self.text or "(empty line)"
 
-@dataclass(frozen=True, slots=True)
-class Program:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Program(Row):
     """One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python".
 
     effort: how much the compiler does for what the device compiles, "full" | "light" | "least", else "". branches:
@@ -321,9 +346,12 @@ class Program:
     effort: str = ""
     branches: bool = False
 
+    def in_words(self) -> str:
+        return f"program {self.id}: {LANGUAGE_NAMES.get(self.language, self.language)} of kernel {self.kernel}, {count_text(len(self.lines), 'line')}"
 
-@dataclass(frozen=True, slots=True)
-class KernelInfo:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KernelInfo(Row):
     """One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost.
 
     `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`:
@@ -356,9 +384,13 @@ class KernelInfo:
     bytes_written: Count = 0
     arithmetic: tuple[str, ...] = ()
 
+    def in_words(self) -> str:
+        work = f"{count_text(self.flops, 'operation')}, {count_text(self.bytes_moved, 'byte')} moved"
+        return f"kernel {self.id}: {self.name} on {self.device}, {' '.join(self.opts) or 'no opts'}; {work}"
 
-@dataclass(frozen=True, slots=True)
-class Run:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Run(Row):
     """Samples of one launch in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles).
 
     `started_us`: when the launch itself began, in microseconds since the trace began; `first_us`: how long it took.
@@ -379,9 +411,14 @@ class Run:
     single_us: tuple[Duration, ...] = ()
     waited: Amount | None = None
 
+    def in_words(self) -> str:
+        time = spread_text(self.median_us, self.low_us, self.high_us)
+        samples = count_text(len(self.times_us), "sample" if self.warm else "cold run")
+        return f"run of kernel {self.kernel}: {time}, {samples}"
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ceiling(Row):
     """The best rate that a probe reached on this machine, see `explore.ceilings`.
 
     `rate`: 10⁹ operations a second ("arithmetic"), 10⁹ bytes a second ("memory"), GHz ("clock"), the microseconds of
@@ -409,8 +446,8 @@ class Ceiling:
         return (ordered[round(0.75 * last)] - ordered[round(0.25 * last)]) / self.rate
 
 
-@dataclass(frozen=True, slots=True)
-class Roof:
+@dataclass(frozen=True, slots=True, repr=False)
+class Roof(Row):
     """What the ceilings leave one kernel. `gflops`: 10⁹ operations a second of its types of arithmetic; `gb_per_s`:
     10⁹ bytes a second of its working set and its share of writes; 0 where no ceiling is known. `arithmetic`, `memory`:
     the names of these ceilings; `spread`: of their samples, as a share of the rate."""
@@ -423,8 +460,8 @@ class Roof:
     spread: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class BufferInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class BufferInfo(Row):
     """A device buffer and its life in microseconds since the trace began (None: outlived the trace).
 
     `name`: what the user's Python calls what lies in it, "" for nothing. `maker`: the first kernel that wrote it here.
@@ -441,8 +478,8 @@ class BufferInfo:
     maker: KernelId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
+@dataclass(frozen=True, slots=True, repr=False)
+class MemoryUse(Row):
     """What the intermediates of one schedule (or of a captured call) take, in bytes.
 
     `total_bytes`: each by itself. `bound_bytes`: the most that is live at one time. `peak_bytes`: where they share
@@ -456,8 +493,8 @@ class MemoryUse:
     lives: tuple[tuple[Count, Count, Count, Count], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+@dataclass(frozen=True, slots=True, repr=False)
+class Message(Row):
     """What the reader must know of this trace. level: "error" | "warning" | "note"."""
 
     level: Annotated[str, OneOf(("error", "warning", "note"))]
@@ -465,8 +502,8 @@ class Message:
     frame: FrameId | None
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+@dataclass(frozen=True, slots=True, repr=False)
+class Touch(Row):
     """What one step of a loop touches of an operand, in bytes of the cache lines; `again`: every step of the loop reads
     the same of it. `stride`: by how many elements a step moves the address, None where that differs.
 
@@ -481,8 +518,8 @@ class Touch:
     stride: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NestLine:
+@dataclass(frozen=True, slots=True, repr=False)
+class NestLine(Row):
     """A line of an annotated loop nest: a loop (`axis` is its id, `kind` and `size` what it is) or a statement.
 
     `touches` and `bytes`: what one step of the loop touches, its working set; `cache` the first that holds as much:
@@ -499,8 +536,8 @@ class NestLine:
     cache: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OptOffer:
+@dataclass(frozen=True, slots=True, repr=False)
+class OptOffer(Row):
     """An opt that may be tried on an axis, by any of `amounts`; of some kinds the amount is another axis' id, of some
     0 and without a meaning.
 
@@ -514,16 +551,16 @@ class OptOffer:
     caution: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+@dataclass(frozen=True, slots=True, repr=False)
+class Listing(Row):
     """A listing of a kernel in a branch; the languages are those of `Program`."""
 
     language: str
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StageTime:
+@dataclass(frozen=True, slots=True, repr=False)
+class StageTime(Row):
     """A stage that made a kernel of a branch: how long it took, and how many firings it had."""
 
     name: str
@@ -531,8 +568,8 @@ class StageTime:
     steps: Count
 
 
-@dataclass(frozen=True, slots=True)
-class KernelVariant:
+@dataclass(frozen=True, slots=True, repr=False)
+class KernelVariant(Row):
     """A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new.
 
     `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what
@@ -574,8 +611,8 @@ class KernelVariant:
     uops: Count = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFiring:
+@dataclass(frozen=True, slots=True, repr=False)
+class RuleFiring(Row):
     """A firing of the rule that a branch is about, in kernel `kernel`: `step` (from 1) of pass `stage` made `after` of
     `before`, both in words. `node`: the digest of the node that it fired on.
 
@@ -597,8 +634,8 @@ class RuleFiring:
     has_become: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FiringCheck:
+@dataclass(frozen=True, slots=True, repr=False)
+class FiringCheck(Row):
     """What the check says of a firing of this trace: `step` (from 1) of `stage`.
 
     verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are
@@ -614,8 +651,8 @@ class FiringCheck:
     has_become: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FusedKernel:
+@dataclass(frozen=True, slots=True, repr=False)
+class FusedKernel(Row):
     """A kernel (or copy) of a schedule in a branch: the LazyBuffers that it computes (`nodes`), stores (`roots`) and
     reads from memory (`reads`). `kernel`: the captured one that is the same, None for one that is new.
 
@@ -637,8 +674,8 @@ class FusedKernel:
     high_us: Duration | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OutputCheck:
+@dataclass(frozen=True, slots=True, repr=False)
+class OutputCheck(Row):
     """An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same made
     up inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding.
     `magnitude`: of the largest finite element; `tolerance`: what `same` allows, relative to the elements (0: none).
@@ -652,8 +689,8 @@ class OutputCheck:
     tolerance: Amount = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleVariant:
+@dataclass(frozen=True, slots=True, repr=False)
+class ScheduleVariant(Row):
     """A schedule as it is in a branch. `stage`: the captured one; `cut`, `join`: the LazyBuffers that get memory, and
     those that are fused, because the reader wants it.
 
@@ -692,16 +729,16 @@ class ScheduleVariant:
         return sum(kernel.flops for kernel in self.kernels)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandInfo:
+@dataclass(frozen=True, slots=True, repr=False)
+class CommandInfo(Row):
     """A command of `explore.whatif` as data: its kind, and its arguments by name."""
 
     kind: str
     arguments: tuple[tuple[str, int | str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+@dataclass(frozen=True, slots=True, repr=False)
+class Diagnostic(Row):
     """What a compiler says of a text, at which line and column, counted from 1; 0 where it names none."""
 
     line: Count
@@ -710,8 +747,8 @@ class Diagnostic:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+@dataclass(frozen=True, slots=True, repr=False)
+class Difference(Row):
     """An element of a result that is not what was expected, both as text."""
 
     buffer: str
@@ -720,8 +757,8 @@ class Difference:
     expected: str
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+@dataclass(frozen=True, slots=True, repr=False)
+class Edited(Row):
     """What became of a stage of a kernel that was edited as text: "c" | "llvm" | "uops".
 
     `ended`: how its process ended, in words, where it did not end well. `against`: what its results were compared with,
@@ -747,8 +784,8 @@ class Edited:
     unprotected: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+@dataclass(frozen=True, slots=True, repr=False)
+class Branch(Row):
     """What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture).
 
     status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one
@@ -789,8 +826,6 @@ class Branch:
 
     def _asked(self) -> str:
         """The command in words where its arguments are texts, which may be long; else as it is written."""
-        from tinyexplore.explore.tracefile.figures import LANGUAGE_NAMES
-
         match self.command.kind, dict(self.command.arguments):
             case "SetOpts", {"opts": opts}:
                 return f"opts set: {_one_line(opts) or 'no opts'}"
@@ -808,11 +843,17 @@ class Branch:
     def _repr_html_(self) -> str:
         """The command with its kernels: opts, time with its spread, that of the captured kernel, taken in turns with
         it, and what the two say."""
-        from tinyexplore.explore.tracefile.readable import Table
-
         rows = tuple(_variant_row(variant) for variant in self.kernels)
         columns = ("kernel", "opts", "time", "as captured, interleaved", "compared", "note")
         return Table(str(self), columns, rows, code=frozenset(columns[:2])).html()
+
+    def in_words(self) -> str:
+        return str(self)
+
+
+def _tuple_text(sizes: tuple[int | str, ...]) -> str:
+    """A shape as Python writes it, symbolic sizes without quotes."""
+    return f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
 
 
 def _variant_row(variant: KernelVariant) -> tuple[str, ...]:
@@ -823,8 +864,6 @@ def _variant_row(variant: KernelVariant) -> tuple[str, ...]:
 
 def _times(variant: KernelVariant | ScheduleVariant) -> list[str]:
     """The time, that of the base, which was taken in turns with it, and what the two say; what there is of them."""
-    from tinyexplore.explore.tracefile.figures import ratio_text, spread_text
-
     mine = spread_text(variant.median_us, variant.low_us, variant.high_us)
     base = spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)
     if isinstance(variant, ScheduleVariant) and not (variant.cut or variant.join):
@@ -838,8 +877,8 @@ def _one_line(value: int | str) -> str:
     return " ".join(str(value).split())
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedLoop:
+@dataclass(frozen=True, slots=True, repr=False)
+class RecordedLoop(Row):
     """A loop of a linear program, and the lines of the listing at which it begins and ends."""
 
     begin: Count
@@ -847,8 +886,8 @@ class RecordedLoop:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedBuffer:
+@dataclass(frozen=True, slots=True, repr=False)
+class RecordedBuffer(Row):
     """What lay in the first elements of a buffer before its kernel ran; drawn in rows of `width`."""
 
     name: str
@@ -857,8 +896,8 @@ class RecordedBuffer:
     cells: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedStep:
+@dataclass(frozen=True, slots=True, repr=False)
+class RecordedStep(Row):
     """A step of a kernel: `place` is the line of the UOp that was done, `slot` the line whose value that is (of an
     ASSIGN, its accumulator's), `value` a text for each lane. Of an access also what it touched, of each lane the
     element, None where it is not valid."""
@@ -871,8 +910,8 @@ class RecordedStep:
     index: tuple[int | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+@dataclass(frozen=True, slots=True, repr=False)
+class Recording(Row):
     """The first steps of a kernel, for whoever has no engine to step it. `ended`: it has no more."""
 
     id: RowId
@@ -886,9 +925,9 @@ class Recording:
     ended: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """One capture, whole. `options` are the settings that produced it, as (name, value)."""
+@dataclass(frozen=True, slots=True, repr=False)
+class TraceTables:
+    """One capture, whole; `Trace` (`trace.py`) adds what can be asked of it. `options` are the settings that produced it, as (name, value)."""
 
     version: int
     title: str
@@ -918,70 +957,3 @@ class Trace:
         tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")
         counts = ", ".join(f"{len(getattr(self, name))} {name}" for name in tables)
         return f"Trace({self.title!r}: {counts})"
-
-    def where(self, **conditions: Any) -> tuple[Node, ...]:
-        """The nodes that answer to every condition: `where(op="LOAD", rule="fold_add")`; see `explore.where`."""
-        from tinyexplore.explore.tracefile.query import where
-
-        return where(self, **conditions)
-
-    def graph(
-        self, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer", max_nodes: int | None = None
-    ) -> Graph:
-        """One graph of the trace, to draw, save or hand on: all LazyBuffers, or what a stage got or left."""
-        options = {} if max_nodes is None else {"max_nodes": max_nodes}
-        graph: Graph = exporter("Graph")(self, stage, which, kind, **options)
-        return graph
-
-    def to_networkx(self) -> networkx.MultiDiGraph[Any]:
-        """The LazyBuffers as a networkx graph; `graph(stage).to_networkx()` gives any other."""
-        return self.graph().to_networkx()
-
-    def to_graphviz(self) -> graphviz.Digraph:
-        """The LazyBuffers as a `graphviz.Digraph`, a cluster per kernel; `graph(stage).to_graphviz()` gives others."""
-        return self.graph().to_graphviz()
-
-    def to_dataframe(self, table: str = "kernels") -> pandas.DataFrame:
-        """A table as a pandas DataFrame: see `explore.rows_of` for the tables."""
-        frame: pandas.DataFrame = exporter("to_dataframe")(self, table)
-        return frame
-
-    def to_perfetto(self, path: str | Path | None = None) -> bytes:
-        """The timeline in Perfetto's own format; written to `path` if one is given."""
-        data: bytes = exporter("to_perfetto")(self, path)
-        return data
-
-    def svg(self) -> str:
-        """The pipeline as one static picture: Python, LazyBuffers, kernels."""
-        from tinyexplore.explore.tracefile.pictures.svg import pipeline_svg
-
-        return pipeline_svg(self)
-
-    def modules(self) -> Module:
-        """Time and memory by module of the user's, as a tree; printed, a table."""
-        from tinyexplore.explore.tracefile.modules import modules
-
-        return modules(self)
-
-    def timeline(self) -> Timeline:
-        """What the compiler did and when, when kernels ran, what memory held."""
-        from tinyexplore.explore.tracefile.timeline import timeline
-
-        return timeline(self)
-
-    def save(self, path: str | Path) -> Path:
-        """Writes the trace as JSON, compressed where the name ends in ".gz"."""
-        from tinyexplore.explore.tracefile.codec import save_trace
-
-        return save_trace(self, path)
-
-    @staticmethod
-    def load(path: str | Path, limits: Limits | None = None) -> Trace:
-        """A trace that `save` wrote, whole and valid; TraceFormatError, saying what is wrong where, for anything else.
-
-        The file may be of unknown origin. `load` refuses one above `limits` while it decompresses it. The defaults are
-        256 MiB of JSON, ten million values and 192 MiB of memory (more for a large file, see `explore.Limits`).
-        """
-        from tinyexplore.explore.tracefile.codec import LIMITS, load_trace
-
-        return load_trace(path, LIMITS if limits is None else limits)

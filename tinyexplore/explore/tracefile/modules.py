@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeVar
 
-from tinyexplore.explore.tracefile.figures import duration_text
-from tinyexplore.explore.tracefile.model import KernelInfo, Node, Trace
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, TraceTables
+from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
 K = TypeVar("K")
@@ -74,7 +74,7 @@ class _Sum:
     result_bytes: int = 0
 
 
-def modules(trace: Trace) -> Module:
+def modules(trace: TraceTables) -> Module:
     """The tree: its root is the trace, a child for each outermost module, the last one for what no module made."""
     sums: dict[int | None, _Sum] = {}
     kernels: dict[int | None, set[int]] = {}
@@ -138,12 +138,12 @@ def _whole(
     )
 
 
-def _shares(trace: Trace, kernel: KernelInfo) -> dict[tuple[int | None, bool], float]:
+def _shares(trace: TraceTables, kernel: KernelInfo) -> dict[tuple[int | None, bool], float]:
     """(module, whether for gradients) → its part of a kernel."""
     return shares(trace, kernel, lambda node: (node.scope, node.backward))
 
 
-def shares(trace: Trace, kernel: KernelInfo, key_of: Callable[[Node], K]) -> dict[K, float]:
+def shares(trace: TraceTables, kernel: KernelInfo, key_of: Callable[[Node], K]) -> dict[K, float]:
     """Key → its part of a kernel, by the elements that its operations compute; the parts add up to 1.
 
     A kernel that only moves data is divided evenly among the keys of its results.
@@ -162,7 +162,7 @@ def shares(trace: Trace, kernel: KernelInfo, key_of: Callable[[Node], K]) -> dic
     return {key: part / total for key, part in work.items()}
 
 
-def _elements(trace: Trace, node: Node) -> int:
+def _elements(trace: TraceTables, node: Node) -> int:
     """How many elements an operation goes through: a reduction those that it reads."""
     sources = [trace.nodes[src] for src in node.src] if node.group == "reduce" else []
     return max([_size(node), *(_size(source) for source in sources)])

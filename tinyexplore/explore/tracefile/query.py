@@ -22,7 +22,7 @@ from tinyexplore.explore.tracefile.model import (
     Rule,
     Stage,
     Step,
-    Trace,
+    TraceTables,
     Transform,
 )
 
@@ -54,7 +54,7 @@ class Firing:
 class _Index:
     """The relations of one trace, made once, walked both ways."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceTables) -> None:
         self.trace = trace
         self.known_frames: dict[int | None, dict[int, set[int]]] = {}
 
@@ -179,7 +179,7 @@ _indexes: OrderedDict[int, _Index] = OrderedDict()
 _MAX_INDEXES = 8
 
 
-def _index(trace: Trace) -> _Index:
+def _index(trace: TraceTables) -> _Index:
     """The index of `trace`, kept for the few traces looked at last (an index holds its trace, so ids stay true)."""
     found = _indexes.get(id(trace))
     if found is None:
@@ -200,7 +200,7 @@ def _ids(nodes: NodeLike | Iterable[NodeLike]) -> list[int]:
 
 
 def related(
-    trace: Trace,
+    trace: TraceTables,
     nodes: NodeLike | Iterable[NodeLike],
     direction: Direction = "both",
     *,
@@ -222,14 +222,14 @@ def related(
     return tuple(node for node in chosen if kind is None or node.kind == kind)
 
 
-def user_lines(trace: Trace, node: NodeLike, *, kernel: int | None = None) -> tuple[Frame, ...]:
+def user_lines(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Frame, ...]:
     """The lines of the user's that asked for `node`: where the LazyBuffers that it came from were built."""
     (node_id,) = _ids(node)
     return tuple(trace.frames[frame] for frame in _index(trace).frames_behind(node_id, kernel))
 
 
 def trace_lines(
-    trace: Trace, nodes: NodeLike | Iterable[NodeLike], *, language: str | None = None
+    trace: TraceTables, nodes: NodeLike | Iterable[NodeLike], *, language: str | None = None
 ) -> tuple[LineRef, ...]:
     """The lines of listings that `nodes`, or what became of them, made."""
     index = _index(trace)
@@ -243,7 +243,7 @@ def trace_lines(
     return tuple(found[key] for key in sorted(found))
 
 
-def line_frames(trace: Trace, program: int, line: int) -> tuple[Frame, ...]:
+def line_frames(trace: TraceTables, program: int, line: int) -> tuple[Frame, ...]:
     """The user's lines behind one line (from 0) of a listing.
 
     From the UOps of the line back along all links; where none leads to a Tensor's line, from the UOps that use them;
@@ -263,7 +263,7 @@ def line_frames(trace: Trace, program: int, line: int) -> tuple[Frame, ...]:
     return kernel_frames(trace, kernel)
 
 
-def kernel_frames(trace: Trace, kernel: int) -> tuple[Frame, ...]:
+def kernel_frames(trace: TraceTables, kernel: int) -> tuple[Frame, ...]:
     """The user's lines that a kernel computes: of the LazyBuffers that it stores, else of all fused into it."""
     info = _index(trace).kernels.get(kernel)
     if info is None:
@@ -276,7 +276,7 @@ def kernel_frames(trace: Trace, kernel: int) -> tuple[Frame, ...]:
     return ()
 
 
-def biography(trace: Trace, node: NodeLike, *, kernel: int | None = None) -> tuple[Firing, ...]:
+def biography(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Firing, ...]:
     """The firings that led to `node`, in the order in which they happened."""
     index = _index(trace)
     ancestors = index.closure(_ids(node), index.back, "src", kernel)
@@ -291,7 +291,7 @@ def biography(trace: Trace, node: NodeLike, *, kernel: int | None = None) -> tup
 
 
 def where(
-    trace: Trace,
+    trace: TraceTables,
     *,
     op: str | None = None,
     kind: str | None = None,
@@ -331,7 +331,7 @@ def where(
     return tuple(found)
 
 
-def _made_by(trace: Trace, rule: str) -> list[Node]:
+def _made_by(trace: TraceTables, rule: str) -> list[Node]:
     ids = {known.id for known in trace.rules if known.name == rule}
     if not ids:
         fired = ", ".join(sorted({known.name for known in trace.rules})) or "none"

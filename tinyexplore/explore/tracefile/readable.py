@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from html import escape
 from textwrap import fill, wrap
+from typing import Any
 
+from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
 CONSOLE_WIDTH = 120  # characters
 NARROWEST = 16  # characters of a column that is wrapped
 SEPARATOR = "  "
+FEW = 12  # values of a field that are listed; of more the number is given
+LONGEST_WORD, LONGEST_CELL = 40, 400  # characters of a value in a line, and in a cell
+_FIELDS_IN_LINE = 5
 _LEFT = "text-align:left;vertical-align:top;white-space:pre-wrap;padding:2px 12px 2px 0"
 _CODE = f"{_LEFT};font-family:var(--jp-code-font-family, monospace)"
 
@@ -94,9 +99,51 @@ class Readable:
         return self.table().html()
 
 
+class Row:
+    """A row of data: one line in a console, its fields as a table in a notebook.
+
+    Dataclasses that inherit it are declared with `repr=False`. A subclass with a line of its own defines `in_words`.
+    """
+
+    __slots__ = ()
+
+    def in_words(self) -> str:
+        """The row in a few words."""
+        shown = [f"{name} {_value_text(value)}" for name, value in _fields(self) if name != "id"]
+        number = getattr(self, "id", None)
+        kind = type(self).__name__ if number is None else f"{type(self).__name__} {number}"
+        return f"{kind}: {' · '.join(shown[:_FIELDS_IN_LINE])}" if shown else kind
+
+    def __repr__(self) -> str:
+        return f"<{for_terminal(self.in_words())}>"
+
+    def _repr_html_(self) -> str:
+        rows = tuple((name, _value_text(value, LONGEST_CELL)) for name, value in _fields(self))
+        return Table(self.in_words(), ("field", "value"), rows, code=frozenset({"field"})).html()
+
+
+def _fields(row: Any) -> list[tuple[str, Any]]:
+    """The fields of a dataclass that hold something."""
+    pairs = [(one.name, getattr(row, one.name)) for one in fields(row)]
+    return [(name, value) for name, value in pairs if value is not None and value != () and value != ""]
+
+
+def _value_text(value: Any, longest: int = LONGEST_WORD) -> str:
+    """A value of a field, at most so many characters."""
+    if isinstance(value, Row):
+        value = value.in_words()
+    if isinstance(value, (tuple, list, frozenset, set)):
+        parts = list(value)
+        if len(parts) > FEW or any(isinstance(part, (Row, tuple)) for part in parts):
+            return count_text(len(parts), "value")
+        value = ", ".join(map(str, parts))
+    text = f"{value:,.6g}" if isinstance(value, float) else " ".join(str(value).split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
 def lines_of(parts: Iterable[str]) -> str:
     """Several texts as the lines of one cell."""
     return "\n".join(part for part in parts if part)
 
 
-__all__ = ["Readable", "Table", "lines_of"]
+__all__ = ["Readable", "Row", "Table", "lines_of"]

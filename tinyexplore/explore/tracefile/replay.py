@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.model import TraceTables
 
 _KEPT_GRAPHS = 4
 _ROOT = -1  # stands for the stage among the users of its roots
@@ -49,7 +49,7 @@ class Replay:
 
     count: int
 
-    def __init__(self, trace: Trace, stage_id: int) -> None:
+    def __init__(self, trace: TraceTables, stage_id: int) -> None:
         if not 0 <= stage_id < len(trace.stages):
             raise IndexError(
                 f"stage {stage_id}: the trace has {count_text(len(trace.stages), 'stage')}, numbered from 0"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tinyexplore.explore.tracefile.model import Frame, Trace
+from tinyexplore.explore.tracefile.model import Frame, TraceTables
 
 Span = tuple[int, int, int, int]  # first line and column, last line and column; columns in characters
 
 
-def span_text(trace: Trace, frame: Frame) -> str:
+def span_text(trace: TraceTables, frame: Frame) -> str:
     """What the user wrote at a frame: ".softmax()"; "" where no span is known."""
     if frame.span is None:
         return ""
@@ -32,7 +32,7 @@ class Mark:
     kernel: int | None
 
 
-def marks(trace: Trace, source: int) -> dict[int, list[Mark]]:
+def marks(trace: TraceTables, source: int) -> dict[int, list[Mark]]:
     """Line → its parts from left to right, each character in the innermost one: as the front end underlines them."""
     lines = trace.sources[source].text.splitlines()
     owner: dict[tuple[int, int], int] = {}  # (line, column) → frame
@@ -62,7 +62,7 @@ def _size(span: Span, lines: list[str]) -> int:
     return sum(len(text) for text in lines[line - 1 : end_line - 1]) + end_column - column
 
 
-def _kernels_of_frames(trace: Trace) -> dict[int, int | None]:
+def _kernels_of_frames(trace: TraceTables) -> dict[int, int | None]:
     """Frame → the one kernel that computes what was made there, views aside."""
     first: dict[int, int] = {}
     for kernel in trace.kernels:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from tinyexplore.explore.tracefile.model import BufferInfo, Stage, Trace
+from tinyexplore.explore.tracefile.model import BufferInfo, Stage, TraceTables
 
 _COMPILER, _DEVICE, _THREADS = 1, 2, 2  # the rows of the timeline; further threads come after the device
 
@@ -58,7 +58,7 @@ class Timeline:
     end_us: float = 0.0
 
 
-def timeline(trace: Trace) -> Timeline:
+def timeline(trace: TraceTables) -> Timeline:
     """The stages as nested spans, each launch as a span as long as the median of its samples, the allocated bytes as a
     curve, and the life of each buffer. Each further thread that compiled has a row."""
     threads = sorted({stage.thread for stage in trace.stages})
@@ -87,7 +87,7 @@ def timeline(trace: Trace) -> Timeline:
     return Timeline(rows, tuple(spans), _memory(trace), _lives(trace, end_us), end_us)
 
 
-def kernel_timeline(trace: Trace) -> Timeline:
+def kernel_timeline(trace: TraceTables) -> Timeline:
     """The timeline in kernel time: the runs in execution order, each as long as its median, with nothing in between.
 
     Compile time takes no room: memory and lives of buffers lie between the runs where they changed. Without a timed
@@ -119,7 +119,7 @@ def kernel_timeline(trace: Trace) -> Timeline:
     return Timeline({_DEVICE: whole.rows[_DEVICE]}, tuple(spans), memory, lives, totals[-1])
 
 
-def _stage_span(trace: Trace, stage: Stage, own_us: float, depth: int) -> Span:
+def _stage_span(trace: TraceTables, stage: Stage, own_us: float, depth: int) -> Span:
     about: dict[str, Any] = {"firings": sum(step.rule is not None for step in stage.steps)}
     if stage.kernel is not None:
         about["kernel"] = trace.kernels[stage.kernel].name
@@ -127,7 +127,7 @@ def _stage_span(trace: Trace, stage: Stage, own_us: float, depth: int) -> Span:
     return Span(row, stage.name, stage.started_us, own_us, about, depth, stage.kernel, stage.id)
 
 
-def _memory(trace: Trace) -> tuple[tuple[float, int], ...]:
+def _memory(trace: TraceTables) -> tuple[tuple[float, int], ...]:
     changes = [(buffer.allocated_us or 0.0, buffer.bytes) for buffer in trace.buffers]
     changes += [(buffer.freed_us, -buffer.bytes) for buffer in trace.buffers if buffer.freed_us is not None]
     total = 0
@@ -138,7 +138,7 @@ def _memory(trace: Trace) -> tuple[tuple[float, int], ...]:
     return tuple(points)
 
 
-def _lives(trace: Trace, end_us: float) -> tuple[LiveRange, ...]:
+def _lives(trace: TraceTables, end_us: float) -> tuple[LiveRange, ...]:
     """The buffers allocated in the trace, each in the first lane that is free."""
     born = [buffer for buffer in trace.buffers if buffer.allocated_us is not None]
     free_from: list[float] = []

@@ -13,7 +13,8 @@ from tinyexplore.device import Device
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.recording.kept import Kept
-from tinyexplore.explore.tracefile.model import KernelVariant, Trace
+from tinyexplore.explore.tracefile.model import KernelVariant
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.measure import Lost, Measure, Measured, Untimed, measured
 from tinyexplore.explore.whatif.variant import variant_of
 from tinyexplore.kernel import Kernel, Opt, apply_opt, hand_coded

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.why.fusions import Edge, Fusions
-from tinyexplore.explore.tracefile.figures import ratio_text, spread_text
-from tinyexplore.explore.tracefile.model import Branch, FusedKernel, Node, ScheduleVariant, Trace
+from tinyexplore.explore.tracefile.model import Branch, FusedKernel, Node, ScheduleVariant
+from tinyexplore.explore.tracefile.texts import ratio_text, spread_text
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave
 from tinyexplore.explore.whatif.place import Command
 

@@ -14,7 +14,6 @@ from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.recording.rows import KeptGraph
 from tinyexplore.explore.recording.sources import rule_text
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import duration_text
 from tinyexplore.explore.tracefile.model import (
     Branch,
     FiringCheck,
@@ -23,9 +22,10 @@ from tinyexplore.explore.tracefile.model import (
     Run,
     ScheduleVariant,
     Stage,
-    Trace,
 )
 from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.texts import duration_text
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.bench import Bench, Subject
 from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, Search, SetOpts, from_info, info_of
 from tinyexplore.explore.whatif.commands.rules import passes_of

@@ -11,8 +11,8 @@ from tinyexplore.explore.analysis.opts import WhatIfError, to_opt
 from tinyexplore.explore.analysis.verdict.facts import Facts
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion
 from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
-from tinyexplore.explore.tracefile.figures import duration_text
 from tinyexplore.explore.tracefile.model import Branch, KernelVariant
+from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.whatif.commands import AsCaptured, HandCode, SetOpts
 from tinyexplore.explore.whatif.offers import legal_opts
 

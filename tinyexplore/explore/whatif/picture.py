@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tinyexplore.explore.analysis.why.fusions import name_of as name_of_node
-from tinyexplore.explore.tracefile.figures import duration_text, ratio_text, spread_text
-from tinyexplore.explore.tracefile.model import Branch, KernelVariant, ScheduleVariant, Trace
+from tinyexplore.explore.tracefile.model import Branch, KernelVariant, ScheduleVariant
 from tinyexplore.explore.tracefile.pictures.sheets import Bar, Cell, Column, sheet_svg
+from tinyexplore.explore.tracefile.texts import duration_text, ratio_text, spread_text
+from tinyexplore.explore.tracefile.trace import Trace
 
 EDITED_NAMES = {"c": "C", "llvm": "LLVM IR", "uops": "UOps"}
 

@@ -7,15 +7,8 @@ from dataclasses import Field, dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from tinyexplore.explore.analysis.opts import to_opt
-from tinyexplore.explore.tracefile.model import (
-    Branch,
-    Edited,
-    KernelVariant,
-    RuleFiring,
-    ScheduleVariant,
-    Search,
-    Trace,
-)
+from tinyexplore.explore.tracefile.model import Branch, Edited, KernelVariant, RuleFiring, ScheduleVariant, Search
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.bench import Bench
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel

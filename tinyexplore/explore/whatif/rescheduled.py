@@ -24,7 +24,8 @@ from tinyexplore.engine import (
 from tinyexplore.explore.recording.build import build_trace, compared_row
 from tinyexplore.explore.recording.listen import CaptureRecorder
 from tinyexplore.explore.recording.rows import KeptGraph, Made
-from tinyexplore.explore.tracefile.model import Decision, FusedKernel, OutputCheck, ScheduleVariant, Trace
+from tinyexplore.explore.tracefile.model import Decision, FusedKernel, OutputCheck, ScheduleVariant
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.editing.verdict import compared_one_by_one
 from tinyexplore.explore.whatif.measure import Measured, quartiles
 from tinyexplore.explore.whatif.variant import executed_flops

@@ -9,7 +9,8 @@ from tinyexplore.codegen.cost import FREE
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.analysis.traffic import loaded_bytes
-from tinyexplore.explore.tracefile.model import KernelVariant, Listing, StageTime, Trace
+from tinyexplore.explore.tracefile.model import KernelVariant, Listing, StageTime
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.editing.linear import program_text
 from tinyexplore.explore.whatif.measure import Measured
 from tinyexplore.explore.whatif.nest import annotated_nest, cache_sizes

@@ -10,7 +10,8 @@ from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
 from tinyexplore.explore.analysis.byhand.caches import CacheModel, CachesData, TileData
 from tinyexplore.explore.analysis.byhand.debugger import Debugger, value_text
 from tinyexplore.explore.analysis.byhand.streams import DataDependent
-from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.model import Node
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Ops, UOp
 
 CELLS = 256  # of a tensor that are shown

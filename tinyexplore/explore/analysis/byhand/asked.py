@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.recording.kept import Kept
-    from tinyexplore.explore.tracefile.model import Branch, KernelInfo, Trace
+    from tinyexplore.explore.tracefile.model import Branch, KernelInfo
+    from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.kernel import Opt
     from tinyexplore.uop import UOp
     from tinyexplore.util import Config

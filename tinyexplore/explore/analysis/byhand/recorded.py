@@ -11,14 +11,8 @@ from tinyexplore.explore.analysis.byhand.debugger import Debugger, value_text
 from tinyexplore.explore.analysis.byhand.debugging import MADE_UP, debugger_of
 from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import (
-    Message,
-    RecordedBuffer,
-    RecordedLoop,
-    RecordedStep,
-    Recording,
-    Trace,
-)
+from tinyexplore.explore.tracefile.model import Message, RecordedBuffer, RecordedLoop, RecordedStep, Recording
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Ops
 
 MOST_TEXT = 4 << 20  # characters of all recordings of a trace

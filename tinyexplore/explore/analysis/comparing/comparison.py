@@ -12,7 +12,8 @@ from typing import Any, Literal, Protocol
 from tinyexplore.explore.analysis.comparing.difference import StagePair, TraceDiff, diff
 from tinyexplore.explore.analysis.comparing.noise import Times, compare_times
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run, Trace
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal, write_text
 from tinyexplore.util import toposort
 

@@ -24,11 +24,13 @@ from tinyexplore.explore.analysis.comparing.comparison import (
     first_words,
 )
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import LANGUAGE_NAMES, argument_text
-from tinyexplore.explore.tracefile.model import KernelInfo, Node, Stage, Trace
+from tinyexplore.explore.tracefile.figures import argument_text
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, Stage
 from tinyexplore.explore.tracefile.pictures.graphs import reachable
 from tinyexplore.explore.tracefile.pictures.highlight import lines_html, style_sheet
 from tinyexplore.explore.tracefile.pictures.svg import graph_within
+from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES
+from tinyexplore.explore.tracefile.trace import Trace
 
 _DATA = re.compile(r"\bdata(\d+)\b")
 MAX_BOXES = 60  # of a graph in the page

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import KernelInfo, Node, Stage, Trace
+from tinyexplore.explore.tracefile.model import KernelInfo, Node, Stage
+from tinyexplore.explore.tracefile.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from tinyexplore.device import Device
 from tinyexplore.explore.analysis.comparing.difference import diff
 from tinyexplore.explore.analysis.comparing.instructions import Instructions, instructions_of
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import duration_text
-from tinyexplore.explore.tracefile.model import KernelInfo, Trace
+from tinyexplore.explore.tracefile.model import KernelInfo
+from tinyexplore.explore.tracefile.texts import duration_text
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.target import Target
 from tinyexplore.util import Context

@@ -19,8 +19,8 @@ from tinyexplore.explore.recording.expression import Printer, expr_text
 from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH
-from tinyexplore.explore.tracefile.model import Trace
 from tinyexplore.explore.tracefile.query import related
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.renderer import ProgramSpec, RenderError

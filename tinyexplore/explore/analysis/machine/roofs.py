@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tinyexplore.explore.analysis.machine.table import Ceilings
-from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Roof, Trace
+from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Roof
+from tinyexplore.explore.tracefile.trace import Trace
 
 MOST_AGAIN = 40  # probes for one trace, of some milliseconds each
 BEATS = 1.1  # a kernel this much faster than its roof shows that the probe was disturbed: it is repeated

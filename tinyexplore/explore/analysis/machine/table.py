@@ -15,8 +15,8 @@ from statistics import median
 from tinyexplore.device import Device
 from tinyexplore.engine import compile_many, schedule, step_by_step
 from tinyexplore.explore.analysis.machine.probes import ACCESSES, Prober, at_least, better, ceiling, disturbed
-from tinyexplore.explore.tracefile.figures import figures_text
 from tinyexplore.explore.tracefile.model import Ceiling
+from tinyexplore.explore.tracefile.texts import figures_text
 from tinyexplore.runtime.cache import find, keep
 from tinyexplore.runtime.llvm import compiler_for
 from tinyexplore.target import chosen, core_count

@@ -10,8 +10,9 @@ from typing import Any
 from tinyexplore.explore.analysis.shapes.cells import reach_of
 from tinyexplore.explore.analysis.shapes.moves import LAWS, Step, moved
 from tinyexplore.explore.analysis.shapes.view import MOST_OTHERS, Other, ShapeData, ShapeView
-from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.model import Node
 from tinyexplore.explore.tracefile.query import related
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker
 

@@ -35,7 +35,8 @@ from tinyexplore.uop import AxisKind, Ops
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
     from tinyexplore.explore.recording.kept import Kept
-    from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Run, Trace
+    from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Run
+    from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.target import Target
 
 FAR = 4096  # bytes from one run to the next that no hardware prefetcher crosses

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion
 from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict
-from tinyexplore.explore.tracefile.figures import figures_text
+from tinyexplore.explore.tracefile.texts import figures_text
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses

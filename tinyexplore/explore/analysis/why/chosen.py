@@ -8,8 +8,9 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.analysis.why.fusions import compared_text
 from tinyexplore.explore.analysis.why.remade import Remade
 from tinyexplore.explore.analysis.why.rules import settings_of
-from tinyexplore.explore.tracefile.model import Choice, OptStep, Stage, Trace, Weighed
+from tinyexplore.explore.tracefile.model import Choice, OptStep, Stage, Weighed
 from tinyexplore.explore.tracefile.readable import Readable, Table, lines_of
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.decisions import hand_coded
 from tinyexplore.trace import Recorder, recording

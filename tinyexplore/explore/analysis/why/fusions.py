@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from tinyexplore.explore.tracefile.model import Compared, Decision, KernelInfo, Node, ScheduleVariant, Trace
+from tinyexplore.explore.tracefile.model import Compared, Decision, KernelInfo, Node, ScheduleVariant
 from tinyexplore.explore.tracefile.readable import Readable, Table, lines_of
+from tinyexplore.explore.tracefile.trace import Trace
 
 Mark = Literal["fused", "cut", "again", "read"]
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.recording.tables import UopDigests
-from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.model import Node
 from tinyexplore.explore.tracefile.replay import ShownGraph
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 
 _OF_OPS = (Ops.REDUCE, Ops.HREDUCE, Ops.SCAN)

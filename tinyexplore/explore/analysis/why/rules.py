@@ -17,10 +17,11 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.analysis.why.matching import NO_CONTEXT, Obstacle, matched, node_text
 from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
 from tinyexplore.explore.recording.sources import package_path, rule_text
-from tinyexplore.explore.tracefile.model import Node, Stage, Trace
+from tinyexplore.explore.tracefile.model import Node, Stage
 from tinyexplore.explore.tracefile.pictures.graphs import reachable
 from tinyexplore.explore.tracefile.readable import Readable, Table
 from tinyexplore.explore.tracefile.replay import Replay, ShownGraph
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import PatternMatcher, Rule, UOp
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.util import Config, Context

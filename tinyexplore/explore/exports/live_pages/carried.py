@@ -13,7 +13,7 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.exports.live_pages.graphs import graph_from_data, graph_to_data, is_plain
 from tinyexplore.explore.recording.rows import KeptGraph
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.target import TENSOR_CORES, Target
 from tinyexplore.uop import Ops
 

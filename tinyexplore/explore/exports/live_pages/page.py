@@ -15,7 +15,7 @@ from tinyexplore.explore.exports.live_pages.packing import block, python_blocks
 from tinyexplore.explore.exports.live_pages.pyodide import find_pyodide
 from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.recording.rows import KeptGraph
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.util import Context
 

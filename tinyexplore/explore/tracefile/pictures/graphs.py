@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.model import Node, TraceTables
 from tinyexplore.util import consumers, toposort
 
 Kind = Literal["lazybuffer", "uop"]
@@ -59,7 +59,7 @@ class DrawnGraph:
         return " · ".join(parts)
 
 
-def roots_of_stage(trace: Trace, stage: int | None, which: Which, kind: Kind) -> tuple[Node, ...]:
+def roots_of_stage(trace: TraceTables, stage: int | None, which: Which, kind: Kind) -> tuple[Node, ...]:
     """The nodes that the wanted graph ends in.
 
     Without a stage: every LazyBuffer that none reads; for UOps, what the first pass got ("before") or what the last

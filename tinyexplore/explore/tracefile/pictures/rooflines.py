@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import figures_text
-from tinyexplore.explore.tracefile.model import Roof, Trace
+from tinyexplore.explore.tracefile.model import Roof, TraceTables
 from tinyexplore.explore.tracefile.pictures.picture import KERNEL_HUES, document, kernel_colour, shortened, text
 from tinyexplore.explore.tracefile.pictures.roofline import (
     LEFT,
@@ -21,6 +20,7 @@ from tinyexplore.explore.tracefile.pictures.roofline import (
     axes,
     ceiling_lines,
 )
+from tinyexplore.explore.tracefile.texts import figures_text
 
 _MOST_WORDS = 11  # rows of the key
 _KEY_WIDTH = 372.0
@@ -57,7 +57,7 @@ class Roofline:
     idle: tuple[int, ...]
 
 
-def roofline(trace: Trace) -> Roofline:
+def roofline(trace: TraceTables) -> Roofline:
     """The points by kernel, under the roofs that the trace has."""
     times = {run.kernel: run.median_us for run in trace.runs if run.median_us > 0}
     timed = [(kernel, times[kernel.id]) for kernel in trace.kernels if kernel.id in times]
@@ -90,7 +90,7 @@ def _limit(roof: Roof | None, intensity: float) -> tuple[float | None, str, str]
     return roof.gflops or None, "arithmetic", roof.arithmetic
 
 
-def point_words(trace: Trace, point: Point) -> str:
+def point_words(trace: TraceTables, point: Point) -> str:
     """ "kernel 3 · r_64_32: 12.3 GFLOP/s at 0.25 FLOP/B, 45.0 % of L2 bandwidth"."""
     rate = f"{figures_text(point.gflops)} GFLOP/s at {figures_text(point.flops_per_byte)} FLOP/B"
     text = f"kernel {point.kernel} · {trace.kernels[point.kernel].name}: {rate}"
@@ -111,7 +111,7 @@ def note_words(found: Roofline) -> str:
     return f"{whose} · {count_text(len(found.idle), 'kernel')} without floating-point arithmetic: {named}"
 
 
-def roofline_picture(trace: Trace) -> str:
+def roofline_picture(trace: TraceTables) -> str:
     """The roofline as a standalone SVG."""
     found = roofline(trace)
     title = f"Roofline of {trace.title}".strip()

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import duration_text, no_time_text, samples_text, sum_text
-from tinyexplore.explore.tracefile.model import Program, Stage, Trace
+from tinyexplore.explore.tracefile.figures import no_time_text, samples_text, sum_text
+from tinyexplore.explore.tracefile.model import Program, Stage, TraceTables
+from tinyexplore.explore.tracefile.modules import modules
 from tinyexplore.explore.tracefile.pictures.picture import (
     COLOURS,
     KERNEL_HUES,
@@ -17,6 +18,7 @@ from tinyexplore.explore.tracefile.pictures.picture import (
     text,
 )
 from tinyexplore.explore.tracefile.spans import Mark, marks
+from tinyexplore.explore.tracefile.texts import duration_text
 
 MOST_ROWS = 60
 _MARGIN = 20.0
@@ -124,7 +126,7 @@ def _bar(bar: Bar, x: float, y: float) -> str:
 # *** the sheets ***
 
 
-def kernels_svg(trace: Trace) -> str:
+def kernels_svg(trace: TraceTables) -> str:
     """The kernels: of which calls each is, what was decided for it, what it does in what time."""
     medians = {run.kernel: run.median_us for run in trace.runs}
     rows = []
@@ -145,7 +147,7 @@ def kernels_svg(trace: Trace) -> str:
     return sheet_svg(f"Kernels of {trace.title}".strip(), columns, rows, "" if rows else "this trace has no kernels")
 
 
-def timing_svg(trace: Trace) -> str:
+def timing_svg(trace: TraceTables) -> str:
     """The kernels' medians as bars, with the quartiles in words."""
     slowest = max((run.median_us for run in trace.runs), default=1.0) or 1.0
     rows: list[tuple[Cell, ...]] = []
@@ -171,7 +173,7 @@ def timing_svg(trace: Trace) -> str:
     return sheet_svg(f"Times of {trace.title}".strip(), columns, rows, note)
 
 
-def memory_svg(trace: Trace) -> str:
+def memory_svg(trace: TraceTables) -> str:
     """The buffers with their lives."""
     ends = [stage.started_us + stage.elapsed_us for stage in trace.stages]
     told = [at for buffer in trace.buffers for at in (buffer.allocated_us, buffer.freed_us) if at is not None]
@@ -186,9 +188,9 @@ def memory_svg(trace: Trace) -> str:
     return sheet_svg(f"Memory of {trace.title}".strip(), columns, rows, note)
 
 
-def modules_svg(trace: Trace) -> str:
+def modules_svg(trace: TraceTables) -> str:
     """The modules as a tree, with their time and memory."""
-    tree = trace.modules()
+    tree = modules(trace)
     most = tree.time_us or 1.0
     rows: list[tuple[Cell, ...]] = []
     for depth, module in tree.walk():
@@ -218,7 +220,7 @@ def modules_svg(trace: Trace) -> str:
     return sheet_svg(f"Modules of {trace.title}".strip(), columns, rows, note if trace.scopes else "no modules")
 
 
-def passes_svg(trace: Trace, stage: int | None = None) -> str:
+def passes_svg(trace: TraceTables, stage: int | None = None) -> str:
     """The passes that did something, with their firings; `stage` is marked."""
     rows: list[tuple[Cell, ...]] = []
     for one in trace.stages:
@@ -237,11 +239,11 @@ def passes_svg(trace: Trace, stage: int | None = None) -> str:
     return sheet_svg(f"Passes of {trace.title}".strip(), columns, rows, "" if rows else "no rule fired")
 
 
-def _kernel_of(trace: Trace, stage: Stage) -> str:
+def _kernel_of(trace: TraceTables, stage: Stage) -> str:
     return "" if stage.kernel is None else f"{stage.kernel} · {trace.kernels[stage.kernel].name}"
 
 
-def listing_svg(trace: Trace, language: str = "", kernel: int = 0) -> str:
+def listing_svg(trace: TraceTables, language: str = "", kernel: int = 0) -> str:
     """One listing: of the wanted language, else your Python ("source")."""
     program = _program(trace, language, kernel)
     if program is not None:
@@ -263,7 +265,7 @@ def listing_svg(trace: Trace, language: str = "", kernel: int = 0) -> str:
     return sheet_svg(title, (Column("", right=True), Column("", mono=True)), rows, note, len(trace.kernels))
 
 
-def _program(trace: Trace, language: str, kernel: int) -> Program | None:
+def _program(trace: TraceTables, language: str, kernel: int) -> Program | None:
     programs = [one for one in trace.programs if one.language == language]
     return next((one for one in programs if one.kernel == kernel), programs[0] if programs else None)
 

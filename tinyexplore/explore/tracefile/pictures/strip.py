@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import Figure, duration_text, figures, summary
-from tinyexplore.explore.tracefile.model import KernelInfo, Trace
+from tinyexplore.explore.tracefile.figures import Figure, figures, summary
+from tinyexplore.explore.tracefile.model import KernelInfo, TraceTables
 from tinyexplore.explore.tracefile.pictures.graphs import DrawnGraph, DrawnNode, drawn_graph, reachable, roots_of_stage
 from tinyexplore.explore.tracefile.pictures.layout import Box, Layout, Point, RoutedEdge, layout
 from tinyexplore.explore.tracefile.pictures.picture import (
@@ -24,6 +24,7 @@ from tinyexplore.explore.tracefile.pictures.picture import (
     shortened,
     text,
 )
+from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.util import toposort
 
 MAX_BOXES = 150  # in the whole picture: with more, every kernel is drawn as one box
@@ -36,7 +37,7 @@ _PADDING = 14.0
 _KERNEL_HEADER = 36.0
 
 
-def pipeline_svg(trace: Trace) -> str:
+def pipeline_svg(trace: TraceTables) -> str:
     """Python → LazyBuffers → kernels → passes → source → machine code → time, and the graph in its kernels."""
     cells = figures(trace).parts
     title = trace.title or "From Python to kernels"
@@ -98,7 +99,7 @@ def _draw_strip(cells: Sequence[Figure], x: float, y: float, width: float) -> st
 class _Plain:
     """All LazyBuffers as one graph: nothing was compiled."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceTables) -> None:
         roots = [node.id for node in roots_of_stage(trace, None, "after", "lazybuffer")]
         self.graph = drawn_graph(reachable(dict(enumerate(trace.nodes)), roots), roots, MAX_BOXES)
         self.boxes = [box_of(node) for node in self.graph.nodes]
@@ -131,7 +132,7 @@ class _Group:
 class _Kernels:
     """The LazyBuffers in their kernels; a kernel that is too large is one box that says how many it holds."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: TraceTables) -> None:
         self.trace = trace
         self.maker = {root: kernel.id for kernel in trace.kernels for root in kernel.roots}
         self.medians = {run.kernel: run.median_us for run in trace.runs}

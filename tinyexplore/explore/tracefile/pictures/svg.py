@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.model import Node, TraceTables
 from tinyexplore.explore.tracefile.pictures.graphs import (
     DrawnGraph,
     Kind,
@@ -40,7 +40,7 @@ _LINE = 15.0
 
 
 def graph_svg(
-    graph: Trace | Sequence[Node],
+    graph: TraceTables | Sequence[Node],
     stage: int | None = None,
     which: Which = "after",
     kind: Kind = "lazybuffer",
@@ -53,7 +53,7 @@ def graph_svg(
     of the first kernel. Of a sequence of nodes (sources first): those. At most `max_nodes` boxes are drawn, those
     nearest to the result; the picture says what it hides and folds.
     """
-    if isinstance(graph, Trace):
+    if isinstance(graph, TraceTables):
         table = dict(enumerate(graph.nodes))
         roots = [node.id for node in roots_of_stage(graph, stage, which, kind)]
         drawn = drawn_graph(reachable(table, roots), roots, max_nodes)
@@ -84,7 +84,7 @@ def graph_within(
     return None
 
 
-def _title(trace: Trace, stage: int | None, which: Which, kind: Kind) -> str:
+def _title(trace: TraceTables, stage: int | None, which: Which, kind: Kind) -> str:
     if stage is None:
         return "LazyBuffer graph" if kind == "lazybuffer" else f"UOp graph {which} the passes of the first kernel"
     found = trace.stages[stage]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from html import escape
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import duration_text
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.model import TraceTables
 from tinyexplore.explore.tracefile.pictures.picture import COLOURS, KERNEL_HUES, document, kernel_colour, text
+from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.timeline import Span, Timeline, kernel_timeline, timeline
 
 _MARGIN, _LABEL, _WIDTH = 20.0, 130.0, 760.0
@@ -21,7 +21,7 @@ _DEPTHS = 4  # of nested stages that are drawn
 _CHARACTER = 6.0
 
 
-def timeline_picture(trace: Trace, compile_time: bool = False) -> str:
+def timeline_picture(trace: TraceTables, compile_time: bool = False) -> str:
     """The runs of a trace in execution order and memory beneath, over kernel time, as a standalone SVG.
 
     compile_time: the stages of the compiler too, over the time that passed. Spans too short to be seen are drawn a

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tinyexplore.codegen import PASSES, Rewrite
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalent
 from tinyexplore.uop import UOp
 

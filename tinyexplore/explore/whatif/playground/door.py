@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.recording.sources import package_path
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import Branch, KernelInfo, Trace
+from tinyexplore.explore.tracefile.model import Branch, KernelInfo
 from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.commands import DisableRule, FireRule, InsertRule, SkipFiring
 from tinyexplore.explore.whatif.playground.checking import CheckedFiring, check_firings
 from tinyexplore.explore.whatif.playground.matches import Match, Places, matches_of

@@ -9,8 +9,9 @@ from tinyexplore.codegen import lower as lower_kernel
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.why.remade import Remade
 from tinyexplore.explore.recording.build import build_trace
-from tinyexplore.explore.tracefile.model import Stage, Trace
+from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.replay import Replay
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.bench import Bench
 from tinyexplore.explore.whatif.playground.pipeline import pass_named
 from tinyexplore.explore.whatif.playground.trying import Fired, lowered_by

@@ -10,8 +10,9 @@ from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
 from tinyexplore.explore.analysis.why.rules import context_of, settings_of
 from tinyexplore.explore.recording.expression import Printer
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import Stage, Trace
+from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.pictures.graphs import reachable
+from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.playground.equivalence import Verdict
 from tinyexplore.explore.whatif.playground.pipeline import pass_named, rewrites
 from tinyexplore.explore.whatif.playground.trying import Checks

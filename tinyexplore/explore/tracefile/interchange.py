@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import Node, Trace
+from tinyexplore.explore.tracefile.model import Node, TraceTables
 from tinyexplore.explore.tracefile.pictures.graphs import (
     DrawnGraph,
     DrawnNode,
@@ -43,7 +43,7 @@ class Graph:
     boxes, saying what it hides.
     """
 
-    trace: Trace
+    trace: TraceTables
     stage: int | None = None
     which: Which = "after"
     kind: Kind = "lazybuffer"
@@ -100,7 +100,7 @@ class Graph:
         return drawn_graph(self.nodes, [node.id for node in self.roots], self.max_nodes)
 
 
-def _digraph(trace: Trace, graph: DrawnGraph) -> graphviz.Digraph:
+def _digraph(trace: TraceTables, graph: DrawnGraph) -> graphviz.Digraph:
     import graphviz
 
     made = graphviz.Digraph(
@@ -153,7 +153,7 @@ def _text(words: str) -> str:
     return plain
 
 
-def _networkx(trace: Trace, nodes: tuple[Node, ...]) -> networkx.MultiDiGraph[Any]:
+def _networkx(trace: TraceTables, nodes: tuple[Node, ...]) -> networkx.MultiDiGraph[Any]:
     import networkx
 
     kernels: dict[int, list[int]] = {}
@@ -183,7 +183,7 @@ def _networkx(trace: Trace, nodes: tuple[Node, ...]) -> networkx.MultiDiGraph[An
 
 
 def to_dot(
-    trace: Trace,
+    trace: TraceTables,
     stage: int | None = None,
     which: Which = "after",
     kind: Kind = "lazybuffer",
@@ -194,7 +194,7 @@ def to_dot(
 
 
 def to_networkx(
-    trace: Trace, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer"
+    trace: TraceTables, stage: int | None = None, which: Which = "after", kind: Kind = "lazybuffer"
 ) -> networkx.MultiDiGraph[Any]:
     """The whole graph, nothing folded: see `Graph.to_networkx`."""
     return Graph(trace, stage, which, kind).to_networkx()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.exports.perfetto import MissingPackage
-from tinyexplore.explore.tracefile.model import KernelInfo, Run, Trace
+from tinyexplore.explore.tracefile.model import KernelInfo, Run, TraceTables
+from tinyexplore.explore.tracefile.perfetto import MissingPackage
 from tinyexplore.explore.tracefile.spans import span_text
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-def rows_of(trace: Trace, table: str = "kernels") -> list[Row]:
+def rows_of(trace: TraceTables, table: str = "kernels") -> list[Row]:
     """The rows of one table, by column name: "kernels" (with their times), "stages", "passes" (firings by kernel and
     pass), "firings", "nodes", "buffers", "lines" (of the listings)."""
     found = TABLES.get(table)
@@ -25,7 +25,7 @@ def rows_of(trace: Trace, table: str = "kernels") -> list[Row]:
     return found(trace)
 
 
-def to_dataframe(trace: Trace, table: str = "kernels") -> pandas.DataFrame:
+def to_dataframe(trace: TraceTables, table: str = "kernels") -> pandas.DataFrame:
     """A table of `rows_of` as a pandas DataFrame."""
     try:
         import pandas
@@ -66,7 +66,7 @@ def _cell(value: Any, width: int) -> str:
 # *** the tables ***
 
 
-def _kernels(trace: Trace) -> list[Row]:
+def _kernels(trace: TraceTables) -> list[Row]:
     runs = {run.kernel: run for run in trace.runs}
     return [_kernel(kernel, runs.get(kernel.id)) for kernel in trace.kernels]
 
@@ -96,7 +96,7 @@ def _kernel(kernel: KernelInfo, run: Run | None) -> Row:
     }
 
 
-def _stages(trace: Trace) -> list[Row]:
+def _stages(trace: TraceTables) -> list[Row]:
     return [
         {
             "stage": stage.id,
@@ -112,7 +112,7 @@ def _stages(trace: Trace) -> list[Row]:
     ]
 
 
-def _firings(trace: Trace) -> list[Row]:
+def _firings(trace: TraceTables) -> list[Row]:
     return [
         {
             "stage": stage.id,
@@ -130,7 +130,7 @@ def _firings(trace: Trace) -> list[Row]:
     ]
 
 
-def _passes(trace: Trace) -> list[Row]:
+def _passes(trace: TraceTables) -> list[Row]:
     """How often each rule fired, in which pass, for which kernel."""
     counts: dict[tuple[int | None, str, str], int] = {}
     for row in _firings(trace):
@@ -142,7 +142,7 @@ def _passes(trace: Trace) -> list[Row]:
     ]
 
 
-def _nodes(trace: Trace) -> list[Row]:
+def _nodes(trace: TraceTables) -> list[Row]:
     fields = ("op", "kind", "name", "dtype", "shape", "arg", "label", "detail", "group", "calls", "src", "digest")
     found = []
     for node in trace.nodes:
@@ -152,7 +152,7 @@ def _nodes(trace: Trace) -> list[Row]:
     return found
 
 
-def _buffers(trace: Trace) -> list[Row]:
+def _buffers(trace: TraceTables) -> list[Row]:
     return [
         {
             "buffer": buffer.id,
@@ -169,7 +169,7 @@ def _buffers(trace: Trace) -> list[Row]:
     ]
 
 
-def _lines(trace: Trace) -> list[Row]:
+def _lines(trace: TraceTables) -> list[Row]:
     return [
         {"kernel": program.kernel, "language": program.language, "line": number, "text": line.text, "nodes": line.nodes}
         for program in trace.programs
@@ -177,7 +177,7 @@ def _lines(trace: Trace) -> list[Row]:
     ]
 
 
-TABLES: dict[str, Callable[[Trace], list[Row]]] = {
+TABLES: dict[str, Callable[[TraceTables], list[Row]]] = {
     "kernels": _kernels,
     "stages": _stages,
     "passes": _passes,

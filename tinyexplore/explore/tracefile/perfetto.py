@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.explore.tracefile.model import Trace
+from tinyexplore.explore.tracefile.model import TraceTables
 from tinyexplore.explore.tracefile.timeline import Span, timeline
 from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.util.whole_files import write_whole
@@ -18,7 +18,7 @@ class MissingPackage(ImportError):
     """An optional package that this needs is not installed; the message says how to get it."""
 
 
-def to_perfetto(trace: Trace, path: str | Path | None = None) -> bytes:
+def to_perfetto(trace: TraceTables, path: str | Path | None = None) -> bytes:
     """The timeline for ui.perfetto.dev and Perfetto's trace processor: a track for each row and each lane of buffers'
     lives, and the allocated bytes as a counter. Times are nanoseconds since the trace began. Written to `path` if one
     is given (".perfetto-trace" is its usual suffix).

@@ -1,0 +1,100 @@
+"""Times, ratios and names as people read them."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Decimal
+from math import floor, log10
+
+LANGUAGE_NAMES = {
+    "uops": "UOps",
+    "c": "C",
+    "llvm": "LLVM IR",
+    "llvm-opt": "LLVM optimised",
+    "asm": "Assembly",
+    "python": "Python program",
+    "ptx": "PTX",
+    "amdgcn": "AMDGCN assembly",
+    "cuda": "CUDA",
+    "opencl": "OpenCL",
+    "hip": "HIP",
+    "metal": "Metal",
+    "wgsl": "WGSL",
+    "wat": "WebAssembly",
+}
+
+
+_OPERATORS = {
+    **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@"},
+    **{"neg": "-", "invert": "~", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "abs": "abs"},
+    **{"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "getitem": "[]", "setitem": "[]="},
+}
+
+
+_MOST_PLACES = 6  # behind the point
+
+
+def duration_text(time_us: float) -> str:
+    """ "0.41 µs", "12.3 ms", "2.10 s": three figures and a unit that fits."""
+    if time_us < 999.5:  # what would round to 1000 is one of the next unit
+        return f"{figures_text(time_us)} µs"
+    return f"{figures_text(time_us / 1e3)} ms" if time_us < 999.5e3 else f"{figures_text(time_us / 1e6)} s"
+
+
+def ratio_text(median_us: float | None, base_median_us: float | None, verdict: str, base: str = "as captured") -> str:
+    """ "1.39× faster than as captured", of two times that were taken in turns; "" where there is one only. A ratio that
+    the spread explains is not given. As `ratioText` in widgets/src/tuner/times.ts."""
+    if not median_us or not base_median_us:
+        return ""
+    if verdict == "noise":
+        return f"no difference from {base} beyond the spread"
+    if verdict == "unknown":
+        return f"too few samples to compare with {base}"
+    ratio = base_median_us / median_us
+    return f"{ratio:.2f}× faster than {base}" if verdict == "faster" else f"{1 / ratio:.2f}× slower than {base}"
+
+
+def spread_text(median_us: float | None, low_us: float | None, high_us: float | None) -> str:
+    """ "12.1 µs (11.9 to 12.4 µs)": the median and the quartiles; "" where there are none."""
+    if median_us is None or low_us is None or high_us is None:
+        return ""
+    low, high = duration_text(low_us), duration_text(high_us)
+    number, unit = low.split()
+    return f"{duration_text(median_us)} ({number if high.endswith(f' {unit}') else low} to {high})"
+
+
+def call_text(name: str) -> str:
+    """A call as it is written in Python: "@" for "__matmul__", "softmax" for itself."""
+    special = re.fullmatch(r"__([ri]?)(\w+?)__", name)
+    if special is None:
+        return name
+    reflected, word = special.groups()
+    return _OPERATORS.get(word) or _OPERATORS.get(f"{reflected}{word}") or name
+
+
+def figures_text(value: float) -> str:
+    """Three figures of what it rounds to: "0.41", "10.0" (of 9.996), "100" (of 99.96), "1,234"; of less than a tenth
+    two: "0.0041". Halves go up."""
+    if value == 0:
+        return "0"
+    if abs(value) < 0.095:
+        return str(_rounded(value, min(_MOST_PLACES, 1 - floor(log10(abs(value))))))
+    for places in (2, 1):
+        rounded = _rounded(value, places)
+        if abs(rounded) < 10 ** (3 - places):
+            return str(rounded)
+    return f"{_rounded(value, 0):,}"
+
+
+def _rounded(value: float, places: int) -> Decimal:
+    return Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+
+
+__all__ = [
+    "LANGUAGE_NAMES",
+    "call_text",
+    "duration_text",
+    "figures_text",
+    "ratio_text",
+    "spread_text",
+]
