@@ -11,7 +11,7 @@ import pytest
 
 from tinyexplore import Tensor, cli, explore
 from tinyexplore.explore import MissingPackage, NoDotProgram, Trace, rows_of
-from tinyexplore.explore.exports import interchange
+from tinyexplore.explore.tracefile import interchange
 from tinyexplore.explore.tracefile.perfetto import to_perfetto
 from tinyexplore.explore.tracefile.tabular import TABLES, table_text
 from tinyexplore.util import Context

@@ -85,6 +85,9 @@ class TensorCore:
     tiles: int = 0
     needs: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<TensorCore {self.name}>"
+
     @property
     def dims(self) -> tuple[int, int, int]:
         """m, n and k."""

@@ -152,6 +152,9 @@ class SourceLine(NamedTuple):
     text: str
     uops: tuple[Any, ...]
 
+    def __repr__(self) -> str:
+        return f"<line: {self.text}>"
+
 
 # The same, of the tuple of their fields: made in less than half the time that a call of the class takes.
 rewrote: Callable[[tuple[Any, Any, Any]], Rewrote] = partial(tuple.__new__, Rewrote)

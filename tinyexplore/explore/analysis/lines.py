@@ -8,6 +8,7 @@ from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Node
 from tinyexplore.explore.tracefile.modules import shares
 from tinyexplore.explore.tracefile.pictures.sheets import Bar, Column, sheet_svg
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal
@@ -16,8 +17,8 @@ HOW = "A kernel that several lines share is divided among them by the elements t
 ELSEWHERE = "(no line of yours)"
 
 
-@dataclass(frozen=True, slots=True)
-class LineTime:
+@dataclass(frozen=True, slots=True, repr=False)
+class LineTime(ReadableRow):
     """A line of Python and the time of its kernels."""
 
     source: int | None
@@ -36,8 +37,8 @@ class LineTime:
     """Ids of the kernels that compute an operation of this line."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinesByTime:
+@dataclass(frozen=True, slots=True, repr=False)
+class LinesByTime(ReadableRow):
     """All lines that caused kernels, in the order of the source."""
 
     total_us: float

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import well_formed
@@ -13,8 +14,8 @@ from tinyexplore.explore.tracefile.wellformed import well_formed
 _MOST_CHOICES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+@dataclass(frozen=True, slots=True, repr=False)
+class Stop(ReadableRow):
     """A place of a trace with a note on it; with `choices` a question, of which `answer` is the index of the right one.
 
     `link`: where it is; `reveal`: what the trace says; `after`: a link to where one sees that.

@@ -12,6 +12,7 @@ from typing import Literal
 
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run, Stage, TraceTables
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES, duration_text, spread_text
 
 Place = Literal["python", "lazy", "kernels", "passes", "uops", "code", "run"]
@@ -19,8 +20,8 @@ Place = Literal["python", "lazy", "kernels", "passes", "uops", "code", "run"]
 _IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+@dataclass(frozen=True, slots=True, repr=False)
+class Figure(ReadableRow):
     """One part of the way: `words` are its counts; `time_us` 0 where it takes none."""
 
     place: Place
@@ -33,8 +34,8 @@ class Figure:
         return duration_text(self.time_us) if self.time_us > 0 else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+@dataclass(frozen=True, slots=True, repr=False)
+class Figures(ReadableRow):
     """Of a whole trace, or of one kernel. `compile_us`: all parts but the run; `run_us`: one run of each kernel, by
     the medians."""
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.readable import Row, Table
-from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES, ratio_text, spread_text
+from tinyexplore.explore.tracefile.readable import ReadableRow, Table
+from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES, duration_text, ratio_text, spread_text
 from tinyexplore.explore.tracefile.valid import AtLeast, Id, Index, OneOf
 
 TRACE_VERSION = 1
@@ -44,7 +44,7 @@ Depth = Annotated[int, AtLeast(0, 1000)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Frame(Row):
+class Frame(ReadableRow):
     """A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1.
 
     `span`: the part of the expression that was at work, as (line, column, line, column) of its begin and its end,
@@ -62,7 +62,7 @@ class Frame(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Source(Row):
+class Source(ReadableRow):
     """A file of the user's (or a notebook cell), copied in, so that the trace stands alone."""
 
     id: RowId
@@ -74,7 +74,7 @@ class Source(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Node(Row):
+class Node(ReadableRow):
     """One IR value. kind: "lazybuffer" | "uop". `digest` is equal across runs for equal content.
 
     `label` is what a box says ("LOAD", "ADD"); `detail` its second line (shape, index, constant);
@@ -108,7 +108,7 @@ class Node(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Scope(Row):
+class Scope(ReadableRow):
     """A module of the user's (`model`, its `layers[0]`): an object with Tensors whose methods made LazyBuffers.
 
     `name`: the variable, or the attribute of `parent`; `kind`: its class; `parameter_bytes`: its own Tensors.
@@ -125,7 +125,7 @@ class Scope(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Rule(Row):
+class Rule(ReadableRow):
     """A rewrite rule as the stepper shows it; `text` is its source code, copied in."""
 
     id: RowId
@@ -138,7 +138,7 @@ class Rule(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Transform(Row):
+class Transform(ReadableRow):
     """A pass over whole graphs, as the stepper shows it: `law` says in words what it does, `text` is the source code
     of its function, copied in."""
 
@@ -151,7 +151,7 @@ class Transform(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Step(Row):
+class Step(ReadableRow):
     """In a rewrite stage, `before` became `after`: by `rule`, or (rule None) because its sources changed. In the stage
     of a transform there is one step, of the whole graph, or none where nothing changed.
 
@@ -165,7 +165,7 @@ class Step(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Compared(Row):
+class Compared(ReadableRow):
     """Two numbers that led to a decision: `value` of `what`, which is `over` its `bound`, or within it."""
 
     what: str
@@ -175,7 +175,7 @@ class Compared(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Decision(Row):
+class Decision(ReadableRow):
     """The scheduler's decision on a LazyBuffer, and its reason.
 
     decision: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split" | "merge" | "hoist".
@@ -194,7 +194,7 @@ class Decision(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OptLaw(Row):
+class OptLaw(ReadableRow):
     """What a kind of opt does, in words, and as a loop nest before and after."""
 
     id: RowId
@@ -205,7 +205,7 @@ class OptLaw(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OptStep(Row):
+class OptStep(ReadableRow):
     """An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind."""
 
     opt: str
@@ -215,7 +215,7 @@ class OptStep(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Weighed(Row):
+class Weighed(ReadableRow):
     """What a decision chose from: each of `options` with its score, and the one `chosen`, "" for none of them. `least`:
     the lowest score is the best."""
 
@@ -226,7 +226,7 @@ class Weighed(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Choice(Row):
+class Choice(ReadableRow):
     """A decision of the hand-coded choice of opts, in the order in which they are asked. `law`: what it decides, and
     why; `settled_by`: the one that had answered its question before, so that it was not asked. `opts`: those of the
     stage that it proposed, by their place."""
@@ -240,7 +240,7 @@ class Choice(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Candidate(Row):
+class Candidate(ReadableRow):
     """One candidate of a search: the opts applied to the kernel, and its best time in microseconds.
 
     `best_us` is None for a candidate that was lost; `note` says why, or where else the time is from.
@@ -256,7 +256,7 @@ class Candidate(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Search(Row):
+class Search(ReadableRow):
     """The outcome of a search: the hand-coded choice and the one that was found, timed in turns, in microseconds.
 
     They are the same where nothing was faster. `tried`: how many candidates were measured; `reason`: the outcome in
@@ -275,7 +275,7 @@ class Search(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stage(Row):
+class Stage(ReadableRow):
     """One stage of the compiler. Stages form a tree by `parent`; `kernel` is the kernel it worked for.
 
     name: "schedule" | "optimise" | "lower" | a pass's name | "linearize" | "render" | "compile" | "run" ...
@@ -303,11 +303,12 @@ class Stage(Row):
     choices: tuple[Choice, ...] = ()
 
     def in_words(self) -> str:
-        return f"stage {self.id}: {self.name}, {duration_text(max(self.elapsed_us, 0.0))}, {count_text(len(self.steps), 'step')}"
+        steps = count_text(len(self.steps), "step")
+        return f"stage {self.id}: {self.name}, {duration_text(max(self.elapsed_us, 0.0))}, {steps}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Link(Row):
+class Link(ReadableRow):
     """Provenance: node `dst` came from node `src`; `how`: "rewrite" | "rebuild" | a transform's name | words of a
     `Derived` event."""
 
@@ -321,7 +322,7 @@ class Link(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Line(Row):
+class Line(ReadableRow):
     """A line of a listing and the nodes (UOps) that made it."""
 
     text: str
@@ -332,7 +333,7 @@ class Line(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Program(Row):
+class Program(ReadableRow):
     """One listing of one kernel; language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python".
 
     effort: how much the compiler does for what the device compiles, "full" | "light" | "least", else "". branches:
@@ -347,11 +348,12 @@ class Program(Row):
     branches: bool = False
 
     def in_words(self) -> str:
-        return f"program {self.id}: {LANGUAGE_NAMES.get(self.language, self.language)} of kernel {self.kernel}, {count_text(len(self.lines), 'line')}"
+        language = LANGUAGE_NAMES.get(self.language, self.language)
+        return f"program {self.id}: {language} of kernel {self.kernel}, {count_text(len(self.lines), 'line')}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KernelInfo(Row):
+class KernelInfo(ReadableRow):
     """One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost.
 
     `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`:
@@ -390,7 +392,7 @@ class KernelInfo(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Run(Row):
+class Run(ReadableRow):
     """Samples of one launch in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles).
 
     `started_us`: when the launch itself began, in microseconds since the trace began; `first_us`: how long it took.
@@ -418,7 +420,7 @@ class Run(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Ceiling(Row):
+class Ceiling(ReadableRow):
     """The best rate that a probe reached on this machine, see `explore.ceilings`.
 
     `rate`: 10⁹ operations a second ("arithmetic"), 10⁹ bytes a second ("memory"), GHz ("clock"), the microseconds of
@@ -447,7 +449,7 @@ class Ceiling(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Roof(Row):
+class Roof(ReadableRow):
     """What the ceilings leave one kernel. `gflops`: 10⁹ operations a second of its types of arithmetic; `gb_per_s`:
     10⁹ bytes a second of its working set and its share of writes; 0 where no ceiling is known. `arithmetic`, `memory`:
     the names of these ceilings; `spread`: of their samples, as a share of the rate."""
@@ -461,7 +463,7 @@ class Roof(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class BufferInfo(Row):
+class BufferInfo(ReadableRow):
     """A device buffer and its life in microseconds since the trace began (None: outlived the trace).
 
     `name`: what the user's Python calls what lies in it, "" for nothing. `maker`: the first kernel that wrote it here.
@@ -479,7 +481,7 @@ class BufferInfo(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MemoryUse(Row):
+class MemoryUse(ReadableRow):
     """What the intermediates of one schedule (or of a captured call) take, in bytes.
 
     `total_bytes`: each by itself. `bound_bytes`: the most that is live at one time. `peak_bytes`: where they share
@@ -494,7 +496,7 @@ class MemoryUse(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Message(Row):
+class Message(ReadableRow):
     """What the reader must know of this trace. level: "error" | "warning" | "note"."""
 
     level: Annotated[str, OneOf(("error", "warning", "note"))]
@@ -503,7 +505,7 @@ class Message(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Touch(Row):
+class Touch(ReadableRow):
     """What one step of a loop touches of an operand, in bytes of the cache lines; `again`: every step of the loop reads
     the same of it. `stride`: by how many elements a step moves the address, None where that differs.
 
@@ -519,7 +521,7 @@ class Touch(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class NestLine(Row):
+class NestLine(ReadableRow):
     """A line of an annotated loop nest: a loop (`axis` is its id, `kind` and `size` what it is) or a statement.
 
     `touches` and `bytes`: what one step of the loop touches, its working set; `cache` the first that holds as much:
@@ -537,7 +539,7 @@ class NestLine(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OptOffer(Row):
+class OptOffer(ReadableRow):
     """An opt that may be tried on an axis, by any of `amounts`; of some kinds the amount is another axis' id, of some
     0 and without a meaning.
 
@@ -552,7 +554,7 @@ class OptOffer(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Listing(Row):
+class Listing(ReadableRow):
     """A listing of a kernel in a branch; the languages are those of `Program`."""
 
     language: str
@@ -560,7 +562,7 @@ class Listing(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StageTime(Row):
+class StageTime(ReadableRow):
     """A stage that made a kernel of a branch: how long it took, and how many firings it had."""
 
     name: str
@@ -569,7 +571,7 @@ class StageTime(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KernelVariant(Row):
+class KernelVariant(ReadableRow):
     """A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new.
 
     `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what
@@ -612,7 +614,7 @@ class KernelVariant(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RuleFiring(Row):
+class RuleFiring(ReadableRow):
     """A firing of the rule that a branch is about, in kernel `kernel`: `step` (from 1) of pass `stage` made `after` of
     `before`, both in words. `node`: the digest of the node that it fired on.
 
@@ -635,7 +637,7 @@ class RuleFiring(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FiringCheck(Row):
+class FiringCheck(ReadableRow):
     """What the check says of a firing of this trace: `step` (from 1) of `stage`.
 
     verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are
@@ -652,7 +654,7 @@ class FiringCheck(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FusedKernel(Row):
+class FusedKernel(ReadableRow):
     """A kernel (or copy) of a schedule in a branch: the LazyBuffers that it computes (`nodes`), stores (`roots`) and
     reads from memory (`reads`). `kernel`: the captured one that is the same, None for one that is new.
 
@@ -675,7 +677,7 @@ class FusedKernel(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class OutputCheck(Row):
+class OutputCheck(ReadableRow):
     """An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same made
     up inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding.
     `magnitude`: of the largest finite element; `tolerance`: what `same` allows, relative to the elements (0: none).
@@ -690,7 +692,7 @@ class OutputCheck(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ScheduleVariant(Row):
+class ScheduleVariant(ReadableRow):
     """A schedule as it is in a branch. `stage`: the captured one; `cut`, `join`: the LazyBuffers that get memory, and
     those that are fused, because the reader wants it.
 
@@ -730,7 +732,7 @@ class ScheduleVariant(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CommandInfo(Row):
+class CommandInfo(ReadableRow):
     """A command of `explore.whatif` as data: its kind, and its arguments by name."""
 
     kind: str
@@ -738,7 +740,7 @@ class CommandInfo(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Diagnostic(Row):
+class Diagnostic(ReadableRow):
     """What a compiler says of a text, at which line and column, counted from 1; 0 where it names none."""
 
     line: Count
@@ -748,7 +750,7 @@ class Diagnostic(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Difference(Row):
+class Difference(ReadableRow):
     """An element of a result that is not what was expected, both as text."""
 
     buffer: str
@@ -758,7 +760,7 @@ class Difference(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Edited(Row):
+class Edited(ReadableRow):
     """What became of a stage of a kernel that was edited as text: "c" | "llvm" | "uops".
 
     `ended`: how its process ended, in words, where it did not end well. `against`: what its results were compared with,
@@ -785,7 +787,7 @@ class Edited(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Branch(Row):
+class Branch(ReadableRow):
     """What came of a command: the trace as it would be otherwise, from branch `parent` on (None: from the capture).
 
     status: "done" | "failed", then `reason` says why; what was made until then is there all the same. `kernel`: the one
@@ -878,7 +880,7 @@ def _one_line(value: int | str) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RecordedLoop(Row):
+class RecordedLoop(ReadableRow):
     """A loop of a linear program, and the lines of the listing at which it begins and ends."""
 
     begin: Count
@@ -887,7 +889,7 @@ class RecordedLoop(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RecordedBuffer(Row):
+class RecordedBuffer(ReadableRow):
     """What lay in the first elements of a buffer before its kernel ran; drawn in rows of `width`."""
 
     name: str
@@ -897,7 +899,7 @@ class RecordedBuffer(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RecordedStep(Row):
+class RecordedStep(ReadableRow):
     """A step of a kernel: `place` is the line of the UOp that was done, `slot` the line whose value that is (of an
     ASSIGN, its accumulator's), `value` a text for each lane. Of an access also what it touched, of each lane the
     element, None where it is not valid."""
@@ -911,7 +913,7 @@ class RecordedStep(Row):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Recording(Row):
+class Recording(ReadableRow):
     """The first steps of a kernel, for whoever has no engine to step it. `ended`: it has no more."""
 
     id: RowId
@@ -927,7 +929,10 @@ class Recording(Row):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TraceTables:
-    """One capture, whole; `Trace` (`trace.py`) adds what can be asked of it. `options` are the settings that produced it, as (name, value)."""
+    """One capture, whole. `Trace` (`trace.py`) adds what can be asked of it.
+
+    `options` are the settings that produced it, as (name, value).
+    """
 
     version: int
     title: str

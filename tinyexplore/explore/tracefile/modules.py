@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, TypeVar
 
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, TraceTables
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
@@ -15,8 +16,8 @@ K = TypeVar("K")
 OUTSIDE = "(outside of modules)"
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+@dataclass(frozen=True, slots=True, repr=False)
+class Module(ReadableRow):
     """A module and what it cost, the modules inside included.
 
     `time_us`: its share of the kernels' medians. A kernel that several modules are fused into is shared among them by

@@ -25,13 +25,14 @@ from tinyexplore.explore.tracefile.model import (
     TraceTables,
     Transform,
 )
+from tinyexplore.explore.tracefile.readable import ReadableRow
 
 NodeLike = int | Node
 Direction = Literal["back", "forward", "both"]
 
 
-@dataclass(frozen=True, slots=True)
-class LineRef:
+@dataclass(frozen=True, slots=True, repr=False)
+class LineRef(ReadableRow):
     """A line of a listing; `number` counts from 0."""
 
     program: Program
@@ -39,8 +40,8 @@ class LineRef:
     line: Line
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
+@dataclass(frozen=True, slots=True, repr=False)
+class Firing(ReadableRow):
     """One step of a pass, with the stage it happened in: by a rule, or by a transform; by neither where a node was made
     anew for its new sources."""
 

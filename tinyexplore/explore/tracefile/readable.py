@@ -21,7 +21,7 @@ _LEFT = "text-align:left;vertical-align:top;white-space:pre-wrap;padding:2px 12p
 _CODE = f"{_LEFT};font-family:var(--jp-code-font-family, monospace)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Table:
     """Rows of text with a title.
 
@@ -37,6 +37,12 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     code: frozenset[str] = field(default_factory=frozenset)
+
+    def __repr__(self) -> str:
+        return for_terminal(self.text())
+
+    def _repr_html_(self) -> str:
+        return self.html()
 
     def text(self) -> str:
         """The table for a console of 120 columns: cells are aligned, and long ones wrapped."""
@@ -99,7 +105,7 @@ class Readable:
         return self.table().html()
 
 
-class Row:
+class ReadableRow:
     """A row of data: one line in a console, its fields as a table in a notebook.
 
     Dataclasses that inherit it are declared with `repr=False`. A subclass with a line of its own defines `in_words`.
@@ -108,7 +114,9 @@ class Row:
     __slots__ = ()
 
     def in_words(self) -> str:
-        """The row in a few words."""
+        """The row in a few words: the first line of its text, or its first fields."""
+        if type(self).__str__ is not object.__str__:
+            return str(self).partition("\n")[0]
         shown = [f"{name} {_value_text(value)}" for name, value in _fields(self) if name != "id"]
         number = getattr(self, "id", None)
         kind = type(self).__name__ if number is None else f"{type(self).__name__} {number}"
@@ -129,12 +137,12 @@ def _fields(row: Any) -> list[tuple[str, Any]]:
 
 
 def _value_text(value: Any, longest: int = LONGEST_WORD) -> str:
-    """A value of a field, at most so many characters."""
-    if isinstance(value, Row):
+    """A value of a field; `longest`: its characters at most."""
+    if isinstance(value, ReadableRow):
         value = value.in_words()
     if isinstance(value, (tuple, list, frozenset, set)):
         parts = list(value)
-        if len(parts) > FEW or any(isinstance(part, (Row, tuple)) for part in parts):
+        if len(parts) > FEW or any(isinstance(part, (ReadableRow, tuple)) for part in parts):
             return count_text(len(parts), "value")
         value = ", ".join(map(str, parts))
     text = f"{value:,.6g}" if isinstance(value, float) else " ".join(str(value).split())
@@ -146,4 +154,4 @@ def lines_of(parts: Iterable[str]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-__all__ = ["Readable", "Row", "Table", "lines_of"]
+__all__ = ["Readable", "ReadableRow", "Table", "lines_of"]

@@ -11,21 +11,22 @@ from functools import partial
 
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import TraceTables
+from tinyexplore.explore.tracefile.readable import ReadableRow
 
 _KEPT_GRAPHS = 4
 _ROOT = -1  # stands for the stage among the users of its roots
 
 
-@dataclass(frozen=True, slots=True)
-class ShownNode:
+@dataclass(frozen=True, slots=True, repr=False)
+class ShownNode(ReadableRow):
     """A box: the trace node whose label it bears, and the display ids of its sources, operand by operand."""
 
     node: int
     src: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ShownGraph:
+@dataclass(frozen=True, slots=True, repr=False)
+class ShownGraph(ReadableRow):
     """`root` and the keys of `nodes` are display ids; `changed` are the boxes that the last step touched."""
 
     root: tuple[int, ...]

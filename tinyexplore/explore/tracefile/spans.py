@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tinyexplore.explore.tracefile.model import Frame, TraceTables
+from tinyexplore.explore.tracefile.readable import ReadableRow
 
 Span = tuple[int, int, int, int]  # first line and column, last line and column; columns in characters
 
@@ -22,8 +23,8 @@ def span_text(trace: TraceTables, frame: Frame) -> str:
     return " ".join(part.strip() for part in lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+@dataclass(frozen=True, slots=True, repr=False)
+class Mark(ReadableRow):
     """Columns `start` to `stop` of a line that a part of an expression has; `kernel`: the one that computes it, None
     for several or none."""
 

@@ -8,12 +8,13 @@ from itertools import accumulate
 from typing import Any
 
 from tinyexplore.explore.tracefile.model import BufferInfo, Stage, TraceTables
+from tinyexplore.explore.tracefile.readable import ReadableRow
 
 _COMPILER, _DEVICE, _THREADS = 1, 2, 2  # the rows of the timeline; further threads come after the device
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+@dataclass(frozen=True, slots=True, repr=False)
+class Span(ReadableRow):
     """Something that took time: a stage, or a launch with the median of its samples.
 
     Those of a row nest or follow one another.
@@ -31,8 +32,8 @@ class Span:
     stage: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRange:
+@dataclass(frozen=True, slots=True, repr=False)
+class LiveRange(ReadableRow):
     """A buffer from when it was allocated until it was freed (`ended_us`: the end of the trace where it was not).
 
     Lives of one `lane` do not overlap.
@@ -46,8 +47,8 @@ class LiveRange:
     lane: int
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+@dataclass(frozen=True, slots=True, repr=False)
+class Timeline(ReadableRow):
     """`rows`: row → its name. `memory`: (microsecond, bytes alive from then on), in order, from 0 on those that were
     there before. `end_us`: of the last span. The front end draws the same (widgets/src/timeline.ts)."""
 

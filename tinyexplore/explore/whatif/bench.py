@@ -54,7 +54,7 @@ class Recorded:
     """It holds the program's text and UOps, which a runner forgets: nothing is lowered again as long as it lives."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bench:
     """subjects: the captured kernels by their numbers. settings: those in force in the capture. names: what the user
     calls the buffers of a kernel, by its number. kept: what the capture keeps of a kernel beside that.
@@ -68,6 +68,9 @@ class Bench:
     measure: Measure = measured
     try_text: Callable[[Text, Kept | None], Tried] | None = None
     references: dict[tuple[int, str], Kernel] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<bench of kernels {', '.join(map(str, self.subjects))}>"
 
     def under_settings(self, work: Callable[[], R]) -> R:
         """`work()` under the settings of the capture, heard by whoever listens here."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.why.fusions import Edge, Fusions
 from tinyexplore.explore.tracefile.model import Branch, FusedKernel, Node, ScheduleVariant
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import ratio_text, spread_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from tinyexplore.widgets import PartWidget
 
 
-@dataclass(frozen=True, slots=True)
-class FusionChange:
+@dataclass(frozen=True, slots=True, repr=False)
+class FusionChange(ReadableRow):
     """Two branches of one schedule: what `after` has that `before` has not. `kept`: kernels of both, as pairs;
     `vanished`, `appeared`: those of one alone."""
 

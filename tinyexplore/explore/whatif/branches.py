@@ -23,7 +23,7 @@ from tinyexplore.explore.tracefile.model import (
     ScheduleVariant,
     Stage,
 )
-from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.bench import Bench, Subject
@@ -45,8 +45,8 @@ BUSY = "another command is being carried out; view.whatif.cancel() ends a search
 CANCELLED = "cancelled: it made no branch"
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+@dataclass(frozen=True, slots=True, repr=False)
+class Progress(ReadableRow):
     """How far a long command is: `done` of `of`, in words."""
 
     text: str

@@ -11,6 +11,7 @@ from tinyexplore.explore.analysis.byhand.caches import CacheModel, CachesData, T
 from tinyexplore.explore.analysis.byhand.debugger import Debugger, value_text
 from tinyexplore.explore.analysis.byhand.streams import DataDependent
 from tinyexplore.explore.tracefile.model import Node
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import Ops, UOp
 
@@ -20,8 +21,8 @@ MOST_IN_ROW = 64
 Opts = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class TensorData:
+@dataclass(frozen=True, repr=False)
+class TensorData(ReadableRow):
     """A buffer as the panel of the debugger draws it: rows around the last access."""
 
     name: str
@@ -42,8 +43,8 @@ class TensorData:
     """Whether the last step stored them."""
 
 
-@dataclass(frozen=True)
-class DebuggerState:
+@dataclass(frozen=True, repr=False)
+class DebuggerState(ReadableRow):
     """A debugger as its panel draws it. What went wrong in the kernel is the `reason` why it stopped."""
 
     name: str

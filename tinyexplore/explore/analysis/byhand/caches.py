@@ -16,6 +16,7 @@ from typing import Any
 from tinyexplore.explore.analysis.byhand.lru import GROUPS, Cache, caches_of, simulator
 from tinyexplore.explore.analysis.byhand.streams import AddressStream, Touch, has_numpy
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import UOp
@@ -28,8 +29,8 @@ class TooLong(ValueError):
     """A kernel touches memory so often that the model would take minutes: try it on smaller tensors."""
 
 
-@dataclass(frozen=True)
-class Traffic:
+@dataclass(frozen=True, repr=False)
+class Traffic(ReadableRow):
     """What one access (or several together) met. `found`: touches answered by each level, and last by memory.
 
     `reuse`: touches by how many other lines were touched since the line was touched before: 0, 1, 2-3, 4-7 …, and
@@ -61,8 +62,8 @@ class Traffic:
         return Traffic(found, tuple(a + b for a, b in zip(self.reuse, other.reuse, strict=True)))
 
 
-@dataclass(frozen=True)
-class AccessTraffic:
+@dataclass(frozen=True, repr=False)
+class AccessTraffic(ReadableRow):
     """The traffic of one LOAD or STORE. `place`: its line in the listing; `loops`: the loops around it, by name."""
 
     place: int
@@ -74,8 +75,8 @@ class AccessTraffic:
     traffic: Traffic
 
 
-@dataclass(frozen=True)
-class AccessTrafficData:
+@dataclass(frozen=True, repr=False)
+class AccessTrafficData(ReadableRow):
     """The traffic of one load or store, as the panel of caches draws it."""
 
     place: int
@@ -96,8 +97,8 @@ class AccessTrafficData:
     """Accesses by reuse distance: see `Traffic`."""
 
 
-@dataclass(frozen=True)
-class TileData:
+@dataclass(frozen=True, repr=False)
+class TileData(ReadableRow):
     """The cache lines that one pass of the innermost loop accesses."""
 
     counters: tuple[tuple[str, int], ...]
@@ -106,8 +107,8 @@ class TileData:
     """Of each buffer: name, lines that are accessed, number of its lines."""
 
 
-@dataclass(frozen=True)
-class CacheModelData:
+@dataclass(frozen=True, repr=False)
+class CacheModelData(ReadableRow):
     """One kernel under its caches, as the panel of caches draws it."""
 
     name: str
@@ -134,8 +135,8 @@ class CacheModelData:
     """One tile in the middle of the loops; None where there is none."""
 
 
-@dataclass(frozen=True)
-class CachesData:
+@dataclass(frozen=True, repr=False)
+class CachesData(ReadableRow):
     """A kernel under its caches before and after, as the panel of caches draws it."""
 
     after: CacheModelData
@@ -248,8 +249,8 @@ class CacheModel:
         return [*rows, _row("all", self.total)]
 
 
-@dataclass(frozen=True)
-class AlignedTraffic:
+@dataclass(frozen=True, repr=False)
+class AlignedTraffic(ReadableRow):
     """The traffic of the same thing before and after; None where there is no such thing. `of`: "buffer", "loop" or
     "line" (of the source)."""
 

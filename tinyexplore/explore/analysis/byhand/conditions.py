@@ -11,6 +11,7 @@ from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.explore.analysis.byhand.stepping import Event
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.uop import Ops, UOp
 
 Registers = Sequence[Any]
@@ -36,8 +37,8 @@ class ConditionError(ValueError):
     """A condition that cannot be read: says what would do."""
 
 
-@dataclass(frozen=True)
-class Condition:
+@dataclass(frozen=True, repr=False)
+class Condition(ReadableRow):
     """Holds after an event at one of the places `stops` (in the program) for which `test` says so."""
 
     text: str

@@ -17,14 +17,15 @@ from tinyexplore.explore.analysis.byhand.warps import DataDependent, Request, Wa
 from tinyexplore.explore.recording.describe import operand_name, uops_listing
 from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.target import GPU, GPUS
 from tinyexplore.uop import Ops, UOp
 
 MOST_WARPS = 8  # of a group that are looked at
 
 
-@dataclass(frozen=True)
-class WarpAccessData:
+@dataclass(frozen=True, repr=False)
+class WarpAccessData(ReadableRow):
     """A load or store of a GPU's kernel, as the panel of warps draws it."""
 
     place: int
@@ -67,8 +68,8 @@ class WarpAccessData:
     """What would improve it; "" where nothing has to be improved."""
 
 
-@dataclass(frozen=True)
-class GPUData:
+@dataclass(frozen=True, repr=False)
+class GPUData(ReadableRow):
     """A GPU's kernel, as the panel of warps draws it."""
 
     kernel: str
@@ -95,8 +96,8 @@ class GPUData:
     """Why the occupancy is not known."""
 
 
-@dataclass(frozen=True)
-class WarpAccess:
+@dataclass(frozen=True, repr=False)
+class WarpAccess(ReadableRow):
     """One LOAD or STORE. `place`: its line in the listing of UOps; `text`: that line, `source`: the line of the program
     that does it; `loops`: the loops around it, by name. `shown`: what the first warp asks in the first step; None where
     that depends on what was loaded, and `note` says so.
@@ -184,8 +185,8 @@ class WarpAccess:
         )
 
 
-@dataclass(frozen=True)
-class GPUView:
+@dataclass(frozen=True, repr=False)
+class GPUView(ReadableRow):
     """A kernel on a GPU. `grid`: how many groups, `group`: how many work-items of each (None: the runtime chooses), by
     dimension, the fastest first. `at`: the group that is looked at. `why`: why there is no occupancy, in words."""
 

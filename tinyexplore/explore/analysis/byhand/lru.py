@@ -14,6 +14,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tinyexplore.device import DeviceUnavailable
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.renderer.program import CompileOptions
 from tinyexplore.runtime.llvm import shared_compiler
 from tinyexplore.target import Target
@@ -27,8 +28,8 @@ GROUPS = 40  # of reuse distances: 0, 1, 2-3, 4-7 …
 SHARED_WAYS = 16  # of the L2 and L3 caches, of which a Target says only how large they are
 
 
-@dataclass(frozen=True)
-class Cache:
+@dataclass(frozen=True, repr=False)
+class Cache(ReadableRow):
     """One level: `nbytes` in lines of `line_bytes`, each of which may lie in one of `ways` places."""
 
     name: str

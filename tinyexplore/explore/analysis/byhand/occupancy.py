@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.renderer.program import is_shared
 from tinyexplore.target import GPU
 from tinyexplore.uop import Ops, UOp
@@ -34,8 +35,8 @@ _ADVICE = {
 }
 
 
-@dataclass(frozen=True)
-class OccupancyData:
+@dataclass(frozen=True, repr=False)
+class OccupancyData(ReadableRow):
     """The occupancy of a GPU's kernel, as the panel of warps draws it."""
 
     registers: int
@@ -56,8 +57,8 @@ class OccupancyData:
     """The occupancy, as text."""
 
 
-@dataclass(frozen=True)
-class Occupancy:
+@dataclass(frozen=True, repr=False)
+class Occupancy(ReadableRow):
     """registers: of a work-item, estimated unless `known`. limits: of each resource, what a group takes, what a
     multiprocessor has, and how many groups that allows, which may be fewer than that goes in: each of four schedulers
     has its own registers. groups: the fewest of these; limit: the resource that allows no more. share: warps that are

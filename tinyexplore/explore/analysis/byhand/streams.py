@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.analysis.byhand.debugger import Debugger
 from tinyexplore.explore.recording.describe import operand_name, uops_listing
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.renderer.program import variable_arguments
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.bounds import bounds
@@ -37,8 +38,8 @@ class DataDependent(ValueError):
     """Where a kernel reads or writes depends on what it reads: that takes its inputs."""
 
 
-@dataclass(frozen=True)
-class Touch:
+@dataclass(frozen=True, repr=False)
+class Touch(ReadableRow):
     """A LOAD or STORE of a program. `place`: its line in the listing; `loops`: the places of the loops around it."""
 
     place: int
@@ -50,8 +51,8 @@ class Touch:
     node: UOp = field(repr=False)
 
 
-@dataclass(frozen=True)
-class Chunk:
+@dataclass(frozen=True, repr=False)
+class Chunk(ReadableRow):
     """A piece of the stream: `lines` row by row; column `i` of a row is touched by access `columns[i]`. Without NumPy
     they are `Plain` lists."""
 

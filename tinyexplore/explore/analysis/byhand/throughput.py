@@ -21,6 +21,7 @@ from tinyexplore.explore.analysis.byhand.ports import port_words
 from tinyexplore.explore.analysis.byhand.throughput_picture import throughput_svg
 from tinyexplore.explore.analysis.comparing.instructions import hot_loop
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util.config import getenv
@@ -49,8 +50,8 @@ class ThroughputError(RuntimeError):
     """There is nothing to analyse, or nothing to analyse it with."""
 
 
-@dataclass(frozen=True, slots=True)
-class InstructionCost:
+@dataclass(frozen=True, slots=True, repr=False)
+class InstructionCost(ReadableRow):
     """An instruction of the loop. `latency` and `reciprocal_throughput` in cycles; `ports`: the cycles that it keeps
     each busy. `line`: where it stands in the listing, from 0; None where that is not known."""
 
@@ -62,8 +63,8 @@ class InstructionCost:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ThroughputData:
+@dataclass(frozen=True, slots=True, repr=False)
+class ThroughputData(ReadableRow):
     """What the panel of throughputs draws; ports that nothing uses are left out."""
 
     kernel: str
@@ -92,8 +93,8 @@ class ThroughputData:
     """What else a reader must know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
+@dataclass(frozen=True, slots=True, repr=False)
+class Throughput(ReadableRow):
     """A loop, by the model of `cpu`. `cycles`: of one iteration, as simulated; `bound` and `reason`: what bounds it,
     "unknown" where the measurement differs by more than 2x.
 

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from tinyexplore.dtype import DType, PtrDType
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.renderer.program import Launch, global_buffers, is_shared
 from tinyexplore.renderer.python import memory_format
 from tinyexplore.uop import Group, Ops, UOp
@@ -27,8 +28,8 @@ class DataDependent(ValueError):
     """Where a warp reads or stores depends on what was loaded: that takes the kernel's inputs (`keep_inputs`)."""
 
 
-@dataclass(frozen=True)
-class Request:
+@dataclass(frozen=True, repr=False)
+class Request(ReadableRow):
     """What a warp asks at one load or store. addresses: of each lane, in bytes from the start of the memory; None where
     the lane is masked. nbytes: of one lane. shared: of shared memory."""
 

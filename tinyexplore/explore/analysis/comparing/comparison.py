@@ -13,6 +13,7 @@ from tinyexplore.explore.analysis.comparing.difference import StagePair, TraceDi
 from tinyexplore.explore.analysis.comparing.noise import Times, compare_times
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal, write_text
 from tinyexplore.util import toposort
@@ -29,8 +30,8 @@ class Captured(Protocol):
     def trace(self) -> Trace: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ListingPair:
+@dataclass(frozen=True, slots=True, repr=False)
+class ListingPair(ReadableRow):
     """One language's listing of a kernel in a and in b, as lines; None where only the other has one."""
 
     language: str
@@ -48,8 +49,8 @@ class ListingPair:
         return tuple(difflib.unified_diff(self.a, self.b, n=context, lineterm=""))[2:]
 
 
-@dataclass(frozen=True, slots=True)
-class KernelPair:
+@dataclass(frozen=True, slots=True, repr=False)
+class KernelPair(ReadableRow):
     """A kernel of a and the one of b that stands in its place; None where there is none.
 
     `reasons`: what differs, in words ("opts", "c", "uops"). `first`: the first stage in which the two part. `only_a`

@@ -9,11 +9,12 @@ from typing import Any
 
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, Stage
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class StagePair:
+@dataclass(frozen=True, slots=True, repr=False)
+class StagePair(ReadableRow):
     """Two stages in the same place of two traces; one of them None where only the other trace has it."""
 
     name: str

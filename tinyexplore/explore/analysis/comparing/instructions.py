@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tinyexplore.explore.tracefile.readable import ReadableRow
+
 _WORD = re.compile(r"[\w.$]+")
 _X86 = re.compile(r"\b([xyz])mm(\d+)\b")
 _X86_BITS = {"x": 128, "y": 256, "z": 512}
@@ -17,8 +19,8 @@ _GROUPED = re.compile(r"\bm([248])\b")
 _MOVED = re.compile(r"^v(?:mv|l|s)(\d+)r")
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
+@dataclass(frozen=True, slots=True, repr=False)
+class Instructions(ReadableRow):
     """Of one listing. `vector`: those that compute or move several values. `widest_bits`: of the values that one of
     them works on. `registers`: the numbers of the vector registers that are named, those of a group each. `loop`: the
     first and the last line of the innermost loop with most vector instructions, `in_loop` how many instructions it has,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tinyexplore.device import Device
 from tinyexplore.device.registry import Renderer
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.renderer.gpu import LANGUAGES as OF_GPUS
 from tinyexplore.renderer.gpu import GPURenderer, VectorRenderer
@@ -45,8 +46,8 @@ class RosettaError(ValueError):
     """A language or a machine that nobody knows, or a machine that the language is not for."""
 
 
-@dataclass(frozen=True)
-class Wanted:
+@dataclass(frozen=True, repr=False)
+class Wanted(ReadableRow):
     """A language, and the machine by the name that TARGET has for it; "": that of the capture, or a default."""
 
     language: str

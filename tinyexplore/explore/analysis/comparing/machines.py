@@ -13,6 +13,7 @@ from tinyexplore.explore.analysis.comparing.difference import diff
 from tinyexplore.explore.analysis.comparing.instructions import Instructions, instructions_of
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import write_text
@@ -20,8 +21,8 @@ from tinyexplore.target import Target
 from tinyexplore.util import Context
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+@dataclass(frozen=True, slots=True, repr=False)
+class Machine(ReadableRow):
     """A CPU that kernels are compiled for. `name`: as it was asked for; `vector_bits`: of a register, 0 for none."""
 
     name: str
@@ -41,8 +42,8 @@ class Machine:
         return Machine(name or target.cpu, target.arch, target.cpu, bits, count, not device.refusal)
 
 
-@dataclass(frozen=True, slots=True)
-class ForMachine:
+@dataclass(frozen=True, slots=True, repr=False)
+class ForMachine(ReadableRow):
     """A kernel as one machine gets it. `median_us` is None where it cannot run here; `kernel.not_run` says why."""
 
     machine: Machine

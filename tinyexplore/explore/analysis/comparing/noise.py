@@ -11,6 +11,7 @@ from typing import Literal
 
 from tinyexplore.explore.tracefile.figures import span_text
 from tinyexplore.explore.tracefile.model import Run
+from tinyexplore.explore.tracefile.readable import ReadableRow
 
 Verdict = Literal["faster", "slower", "noise", "unknown"]
 
@@ -19,8 +20,8 @@ LEVEL = 0.01
 COUNTED = 24  # runs on both sides together, up to which every order of them is counted
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+@dataclass(frozen=True, slots=True, repr=False)
+class Times(ReadableRow):
     """The timings of a kernel in a and in b, in microseconds: medians, quartiles, and what their difference is worth.
 
     `ratio` is b's median over a's. `verdict`: b is "faster" or "slower"; "noise": the difference is no more than that;

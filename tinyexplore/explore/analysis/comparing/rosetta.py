@@ -14,6 +14,7 @@ from typing import Any
 
 from tinyexplore.explore.analysis.comparing.languages import RosettaError, known
 from tinyexplore.explore.tracefile.pictures.highlight import lines_html
+from tinyexplore.explore.tracefile.readable import ReadableRow
 
 AS_TEXT = 2  # columns of a printed Rosetta
 COLUMN = 58  # characters of each
@@ -23,8 +24,8 @@ _LINES = "margin:0;white-space:pre-wrap;overflow-wrap:anywhere"
 Run = tuple[int | None, int, int]  # neighbouring lines of one row: the row, the first line, and the one after the last
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+@dataclass(frozen=True, slots=True, repr=False)
+class Origin(ReadableRow):
     """What lines are aligned by: a node of the kernel's ast, or (`ends`) where its loop ends. `node`: its number in the
     trace, None where that does not have it. `label`, `detail`, `group`: as in `Node`."""
 
@@ -35,8 +36,8 @@ class Origin:
     ends: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RosettaLine:
+@dataclass(frozen=True, slots=True, repr=False)
+class RosettaLine(ReadableRow):
     """A line of a text. `origins`: all that it descends from; `row`: the one that it is aligned by, None for text that
     no UOp asked for. Both are numbers of `Rosetta.origins`."""
 
@@ -45,8 +46,8 @@ class RosettaLine:
     origins: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TranslationData:
+@dataclass(frozen=True, slots=True, repr=False)
+class TranslationData(ReadableRow):
     """A kernel in one language, as the panel of languages draws it."""
 
     target: str
@@ -65,8 +66,8 @@ class TranslationData:
     """Why there are no lines; "" where there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class RosettaData:
+@dataclass(frozen=True, slots=True, repr=False)
+class RosettaData(ReadableRow):
     """A kernel in several languages, as the panel of languages draws it."""
 
     kernel: str
@@ -77,8 +78,8 @@ class RosettaData:
     """The texts, one for each target."""
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Translation(ReadableRow):
     """The kernel in one language. `target`: as it was asked for; `words`: what the language is called; `machine`: what
     it is for; `opts`: those that were chosen for it. `refusal`: why there are no lines, "" where there are."""
 
@@ -107,8 +108,8 @@ class Translation:
         return TranslationData(self.target, self.words, self.machine, self.language, self.opts, lines, self.refusal)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+@dataclass(frozen=True, slots=True, repr=False)
+class Row(ReadableRow):
     """Lines that stand side by side: of each text the first, and the one after the last. `origin`: what they are
     aligned by. `elsewhere`: of a text without lines here, whether others of its lines descend from that."""
 
@@ -117,8 +118,8 @@ class Row:
     elsewhere: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rosetta:
+@dataclass(frozen=True, slots=True, repr=False)
+class Rosetta(ReadableRow):
     """A kernel in several languages: `translations`, by `rosetta["cuda"]` too; `rows()` are aligned."""
 
     kernel: str

@@ -20,6 +20,7 @@ from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH
 from tinyexplore.explore.tracefile.query import related
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
@@ -67,8 +68,8 @@ def translate(kept: Kept, asked: Sequence[Wanted], trace: Trace, settings: Confi
     return Rosetta(kept.spec.name, alignment.origins(numbers), tuple(found))
 
 
-@dataclass(frozen=True, eq=False)
-class Lowered:
+@dataclass(frozen=True, eq=False, repr=False)
+class Lowered(ReadableRow):
     """The kernel for one machine. `behind`: the places in the ast of what each UOp descends from."""
 
     kernel: Kernel

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.target import GPUS, TENSOR_CORES, Layout, TensorCore
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 FIELD = {"L": "lane", "r": "register"}
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+@dataclass(frozen=True, slots=True, repr=False)
+class Held(ReadableRow):
     """An element of a matrix ("A", "B" or "C"), and who holds it: one lane, or several the same, in one register."""
 
     matrix: str
@@ -49,6 +50,9 @@ class TensorCores:
             if one.name == core:
                 return one
         raise KeyError(f"{core!r}; there are {', '.join(one.name for one in self.cores)}")
+
+    def __repr__(self) -> str:
+        return f"<{self.title}: {', '.join(core.name for core in self.cores) or 'none'}>"
 
     def __str__(self) -> str:
         return "\n\n".join(core_text(core) for core in self.cores) or f"{self.title}: none"

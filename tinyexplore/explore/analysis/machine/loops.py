@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.target import chosen
 
 try:
@@ -116,8 +117,8 @@ def _triad_ir(name: str, vector: str, width: int, fence: str) -> str:
     return _loop(name, "ptr noalias %from, ptr noalias %to", "\n".join(lines), fence if hint else "")
 
 
-@dataclass(frozen=True)
-class Arithmetic:
+@dataclass(frozen=True, repr=False)
+class Arithmetic(ReadableRow):
     """An instruction whose rate is measured: `name` of the rate, the vector type of its factors, its accumulator's
     type, LLVM's intrinsic ("" for a multiplication and an addition), the operations of one instruction, and one
     `element` of a factor as bytes."""

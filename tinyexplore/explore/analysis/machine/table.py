@@ -91,6 +91,9 @@ class Ceilings:
         """What a sample of the smallest kernel takes."""
         return next((one.rate for one in self.rows if one.kind == "launch"), None)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         if not self.rows:
             return f"no ceilings: {self.reason}"

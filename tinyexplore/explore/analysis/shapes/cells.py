@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.shape import ShapeTracker
 
 MOST_CELLS = 256  # that are drawn, of the shape and of memory
@@ -15,8 +16,8 @@ MOST_ROWS = 16
 Box = tuple[tuple[int, int], ...]  # start and stop of each axis
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+@dataclass(frozen=True, slots=True, repr=False)
+class Cell(ReadableRow):
     """An element: its logical `index`, and the `offset` at which it lies in memory, None in the padding."""
 
     index: tuple[int, ...]

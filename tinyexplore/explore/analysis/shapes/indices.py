@@ -7,6 +7,7 @@ from functools import reduce
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.analysis.shapes.moves import axes_of, printer_of
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.shape import ShapeTracker, View
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import Ops, UOp, index_const
@@ -14,8 +15,8 @@ from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.rewrite import graph_rewrite
 
 
-@dataclass(frozen=True, slots=True)
-class IndexText:
+@dataclass(frozen=True, slots=True, repr=False)
+class IndexText(ReadableRow):
     """`place` is where an element lies; `valid` when there is one, "" where always."""
 
     place: str

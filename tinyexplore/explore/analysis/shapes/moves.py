@@ -10,6 +10,7 @@ from typing import Any
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.recording.expression import Printer
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.schedule.indexing import reshape_index
 from tinyexplore.shape import ShapeTracker
@@ -44,8 +45,8 @@ HINTS = {
 """What is to be given for each movement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+@dataclass(frozen=True, slots=True, repr=False)
+class Step(ReadableRow):
     """One movement, done: `tracker` is what came of it. `formula`: which element of its source an element is.
 
     `node`: the LazyBuffer that it is in a trace. The first step of a view has the op "BUFFER", or "VIEW".

@@ -16,6 +16,7 @@ from tinyexplore.explore.analysis.shapes.indices import IndexText, index_texts
 from tinyexplore.explore.analysis.shapes.moves import LAWS, Step, moved, read_argument, suggestion
 from tinyexplore.explore.analysis.shapes.picture import shape_svg
 from tinyexplore.explore.analysis.shapes.text import shape_grid_text
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker, View
@@ -29,8 +30,8 @@ MOST_OTHERS = 6  # views of the same memory
 ViewData = tuple[tuple[int, ...], tuple[int, ...], int, tuple[tuple[int, int], ...] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeStepData:
+@dataclass(frozen=True, slots=True, repr=False)
+class ShapeStepData(ReadableRow):
     """A movement, as the panel of shapes draws it."""
 
     op: str
@@ -53,8 +54,8 @@ class ShapeStepData:
     """The same, simplified."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherData:
+@dataclass(frozen=True, slots=True, repr=False)
+class OtherData(ReadableRow):
     """Another view of the same memory, as the panel of shapes draws it."""
 
     name: str
@@ -65,8 +66,8 @@ class OtherData:
     """As of `ShapeStepData`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeData:
+@dataclass(frozen=True, slots=True, repr=False)
+class ShapeData(ReadableRow):
     """Where the elements of a node lie in memory, as the panel of shapes draws it."""
 
     name: str
@@ -83,8 +84,8 @@ class ShapeData:
     """Of each further movement: name, an argument that fits, what it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+@dataclass(frozen=True, slots=True, repr=False)
+class Other(ReadableRow):
     """Another view of the same memory."""
 
     name: str

@@ -15,6 +15,7 @@ from tinyexplore.dtype import PtrDType
 from tinyexplore.explore.analysis.traffic import touched_bytes
 from tinyexplore.explore.recording.describe import Printer
 from tinyexplore.explore.recording.loops import MAX_STATEMENT, WRITTEN_OUT, Statement, statements_of
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.analysis.strides import strides_of
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -23,8 +24,8 @@ LINE = 64  # bytes
 MOST_STREAMS = 32  # runs side by side whose next pieces a hardware prefetcher still follows
 
 
-@dataclass(frozen=True, slots=True)
-class CacheShape:
+@dataclass(frozen=True, slots=True, repr=False)
+class CacheShape(ReadableRow):
     """A cache: `nbytes` in all, `ways` of each set, `sets`."""
 
     nbytes: int
@@ -36,8 +37,8 @@ class CacheShape:
         return max(1, self.nbytes // (self.ways * LINE))
 
 
-@dataclass(frozen=True, eq=False)
-class Operand:
+@dataclass(frozen=True, eq=False, repr=False)
+class Operand(ReadableRow):
     """One load or store of a statement."""
 
     index: UOp
@@ -74,8 +75,8 @@ class Operand:
         return min(touched_bytes(steps, self.item_bytes, LINE), -(-self.nbytes // LINE) * LINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Runs:
+@dataclass(frozen=True, slots=True, repr=False)
+class Runs(ReadableRow):
     """Contiguous bytes of one visit, and bytes from there to the next visit (None: it goes on where it ended)."""
 
     run_bytes: int

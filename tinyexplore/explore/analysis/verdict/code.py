@@ -17,6 +17,7 @@ from tinyexplore.explore.analysis.byhand.throughput import (
 )
 from tinyexplore.explore.analysis.comparing.instructions import hot_loop
 from tinyexplore.explore.analysis.verdict.access import size_of
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.kernel import Kernel
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
@@ -49,8 +50,8 @@ _WIDE_LOAD = re.compile(r"\b[yz]mmword ptr \[(?!r[sb]p)")
 _BITS = {"x": 128, "y": 256, "z": 512}
 
 
-@dataclass(frozen=True, slots=True)
-class HotLoop:
+@dataclass(frozen=True, slots=True, repr=False)
+class HotLoop(ReadableRow):
     """The assembly's busiest loop."""
 
     instructions: int
@@ -105,8 +106,8 @@ def _slots(text: str, bits: int) -> float:
     return part * (DIVISION if is_division else 1)
 
 
-@dataclass(frozen=True, slots=True)
-class CodeModel:
+@dataclass(frozen=True, slots=True, repr=False)
+class CodeModel(ReadableRow):
     """The time of a kernel's instructions, if all loads came from the L1."""
 
     cycles: float

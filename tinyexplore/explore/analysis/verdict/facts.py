@@ -29,6 +29,7 @@ from tinyexplore.explore.analysis.verdict.code import (
     integer_operations,
     redundancy,
 )
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.kernel import Kernel
 from tinyexplore.uop import AxisKind, Ops
 
@@ -49,8 +50,8 @@ NARROW = {"bfloat16": "bfloat16 dot", "int8": "int8 dot", "uint8": "int8 dot"}
 PAYS = 1.3  # times the float32 rate from which on dot instructions are worth a word
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+@dataclass(frozen=True, slots=True, repr=False)
+class Facts(ReadableRow):
     """One kernel on one machine. Times in microseconds; a time of 0: nothing of that kind. JSON can hold it."""
 
     kernel: int

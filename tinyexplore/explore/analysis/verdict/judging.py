@@ -10,6 +10,7 @@ from tinyexplore.explore.analysis.verdict.facts import facts_of
 from tinyexplore.explore.analysis.verdict.gpu import gpu_verdict
 from tinyexplore.explore.analysis.verdict.rules import judge
 from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict, program_verdict, verdict_of
+from tinyexplore.explore.tracefile.readable import ReadableRow
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
@@ -53,16 +54,16 @@ def all_verdicts(view: KernelAnalyses) -> list[SpeedVerdict]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class TrialRow:
+@dataclass(frozen=True, slots=True, repr=False)
+class TrialRow(ReadableRow):
     """Something to try, and what it gained."""
 
     text: str
     result: str
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictRow:
+@dataclass(frozen=True, slots=True, repr=False)
+class VerdictRow(ReadableRow):
     """A verdict as views show it: see `SpeedVerdict`."""
 
     kernel: int | None
@@ -78,8 +79,8 @@ class VerdictRow:
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictList:
+@dataclass(frozen=True, slots=True, repr=False)
+class VerdictList(ReadableRow):
     """The verdicts on the kernels that have one, and on the program; None where no kernel has one."""
 
     rows: tuple[VerdictRow, ...]

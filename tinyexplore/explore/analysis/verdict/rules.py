@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tinyexplore.explore.analysis.verdict.facts import Facts
+from tinyexplore.explore.tracefile.readable import ReadableRow
 
 KINDS = (
     "bandwidth",
@@ -29,8 +30,8 @@ KINDS = (
 OFF = 1.3  # a model that takes so many times the measured time is wrong: it may name no port
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+@dataclass(frozen=True, slots=True, repr=False)
+class Rule(ReadableRow):
     """kind: what the kernel is where `holds`. threshold: as text. reason: why it lies there."""
 
     kind: str

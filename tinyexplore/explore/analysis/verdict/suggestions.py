@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinyexplore.explore.analysis.verdict.facts import Facts
+from tinyexplore.explore.tracefile.readable import ReadableRow
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+@dataclass(frozen=True, slots=True, repr=False)
+class Suggestion(ReadableRow):
     """One thing to try."""
 
     text: str

@@ -10,15 +10,15 @@ from tinyexplore.explore.analysis.verdict.facts import Facts
 from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, Rule, explains, judge
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.readable import Readable, Table, lines_of
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
 from tinyexplore.explore.tracefile.texts import duration_text, figures_text
 
 FAST, SLOW = 0.65, 0.3  # shares of the limit from which on a kernel is called fast, and below which slow
 TONES = {"fast": "#067647", "middle": "#a15c00", "slow": "#b42318", "none": "inherit"}
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+@dataclass(frozen=True, slots=True, repr=False)
+class Evidence(ReadableRow):
     """One number of a verdict."""
 
     name: str

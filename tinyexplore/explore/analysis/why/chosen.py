@@ -9,7 +9,7 @@ from tinyexplore.explore.analysis.why.fusions import compared_text
 from tinyexplore.explore.analysis.why.remade import Remade
 from tinyexplore.explore.analysis.why.rules import settings_of
 from tinyexplore.explore.tracefile.model import Choice, OptStep, Stage, Weighed
-from tinyexplore.explore.tracefile.readable import Readable, Table, lines_of
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel
 from tinyexplore.kernel.decisions import hand_coded
@@ -19,8 +19,8 @@ from tinyexplore.util import Context
 OPTIMISE = "optimise"
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+@dataclass(frozen=True, slots=True, repr=False)
+class Chosen(ReadableRow):
     """One decision: `choice` as it was recorded, the opts that it proposed, and `instead`: the kernel's opts had it not
     been asked, None where that is not known here or nothing came of it."""
 

@@ -9,14 +9,14 @@ from functools import cached_property
 from typing import Literal
 
 from tinyexplore.explore.tracefile.model import Compared, Decision, KernelInfo, Node, ScheduleVariant
-from tinyexplore.explore.tracefile.readable import Readable, Table, lines_of
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
 from tinyexplore.explore.tracefile.trace import Trace
 
 Mark = Literal["fused", "cut", "again", "read"]
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+@dataclass(frozen=True, slots=True, repr=False)
+class Edge(ReadableRow):
     """What became of the edge from `src` to `dst`, which reads it. mark: "fused", computed where it is read; "cut", one
     kernel stores it and another one reads it; "again", computed in several kernels; "read", it was in memory before.
 

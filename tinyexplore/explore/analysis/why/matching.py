@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from tinyexplore.explore.analysis.why.watching import Place, watched
 from tinyexplore.explore.recording.expression import Printer, dtype_text, number_text
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.uop import Ops, Rule, UOp, UPat
 
 Kind = Literal[
@@ -27,8 +28,8 @@ _MOST_OPS = 4  # so many operations are named one by one
 _LONGEST = 60  # characters of a node's text
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+@dataclass(frozen=True, slots=True, repr=False)
+class Obstacle(ReadableRow):
     """What stopped a rule: at the node at the end of `path`, it `wanted` one thing and `found` another.
 
     `places`: where the rule's own function said no, the innermost call first.
@@ -41,8 +42,8 @@ class Obstacle:
     places: tuple[Place, ...] = ()
 
 
-@dataclass(slots=True)
-class Match:
+@dataclass(slots=True, repr=False)
+class Match(ReadableRow):
     """What came of one rule on one node. `after`: what it makes of it, where it fires. `passed` of `parts` of its
     pattern match; `bound`: what its names stand for, as far as it came."""
 

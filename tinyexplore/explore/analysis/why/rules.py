@@ -19,7 +19,7 @@ from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
 from tinyexplore.explore.recording.sources import package_path, rule_text
 from tinyexplore.explore.tracefile.model import Node, Stage
 from tinyexplore.explore.tracefile.pictures.graphs import reachable
-from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.replay import Replay, ShownGraph
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import PatternMatcher, Rule, UOp
@@ -85,8 +85,8 @@ class Tried(Readable):
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Fired:
+@dataclass(frozen=True, slots=True, repr=False)
+class Fired(ReadableRow):
     """A firing that was recorded: at step `step` (its number, from 1 on) `rule` made `after` of `before`."""
 
     step: int

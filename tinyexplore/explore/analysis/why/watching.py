@@ -16,6 +16,7 @@ from typing import Any
 
 from tinyexplore.explore.recording.expression import Printer
 from tinyexplore.explore.recording.sources import PACKAGE_PARENT, package_path
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.uop import UOp
 
 MOST_PLACES = 4  # of calls within calls
@@ -24,8 +25,8 @@ _RETURNS_NOTHING = re.compile(r"return(\s+(None|False))?\s*(#.*)?$")
 _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+@dataclass(frozen=True, slots=True, repr=False)
+class Place(ReadableRow):
     """A line of a function that came to None or False. `because`: the condition above it, where the line itself only
     returns. `values`: what the names in these lines stood for."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tinyexplore.explore.recording.sources import package_path
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Branch, KernelInfo
-from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.commands import DisableRule, FireRule, InsertRule, SkipFiring
 from tinyexplore.explore.whatif.playground.checking import CheckedFiring, check_firings
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MOST_SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class RuleRow:
+@dataclass(frozen=True, slots=True, repr=False)
+class RuleRow(ReadableRow):
     """A rule: its law, the passes that have it, how often it fired in the capture. `own`: written here."""
 
     name: str
@@ -45,8 +45,8 @@ class RuleRow:
         return f"{self.name}: {self.law}  ({self.firings} firings; {where})"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleList:
+@dataclass(frozen=True, slots=True, repr=False)
+class RuleList(ReadableRow):
     """All rules, as the panel of rules lists them."""
 
     rows: tuple[RuleRow, ...]

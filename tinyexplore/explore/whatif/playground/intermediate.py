@@ -10,6 +10,7 @@ from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.why.remade import Remade
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.tracefile.model import Stage
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.replay import Replay
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.bench import Bench
@@ -19,8 +20,8 @@ from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import UOp
 
 
-@dataclass(frozen=True)
-class Intermediate:
+@dataclass(frozen=True, repr=False)
+class Intermediate(ReadableRow):
     """The graph of a kernel in the middle of a pass. `fired`: the firing that was the last step, if it was one."""
 
     root: UOp

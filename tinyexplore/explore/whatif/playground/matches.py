@@ -12,6 +12,7 @@ from tinyexplore.explore.recording.expression import Printer
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.pictures.graphs import reachable
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.playground.equivalence import Verdict
 from tinyexplore.explore.whatif.playground.pipeline import pass_named, rewrites
@@ -20,8 +21,8 @@ from tinyexplore.uop import Rule
 from tinyexplore.util import Context
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+@dataclass(frozen=True, slots=True, repr=False)
+class Match(ReadableRow):
     """Where a rule would fire: on `node` of the trace, which stands in the graph of stage number `stage` (the pass
     `name`) after `step` of its steps. `verdict`: whether what it would make means the same."""
 
@@ -41,8 +42,8 @@ class Match:
         return f"{where}: {self.before}  →  {self.after}: {self.verdict}"
 
 
-@dataclass(frozen=True, slots=True)
-class MatchList:
+@dataclass(frozen=True, slots=True, repr=False)
+class MatchList(ReadableRow):
     """The matches of one rule, as the panel of rules lists them."""
 
     places: tuple[Match, ...]

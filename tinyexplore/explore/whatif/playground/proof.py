@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Literal
 
 from tinyexplore.dtype import DType, dtypes
+from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
@@ -20,8 +21,8 @@ LIMIT_MS = 1000
 ABSENT = "z3 is not installed (pip install 'tinyexplore[z3]'): samples are compared, nothing is proved"
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+@dataclass(frozen=True, slots=True, repr=False)
+class Proof(ReadableRow):
     """What z3 says. `values`: of the inputs, by node and lane, where the two graphs differ."""
 
     status: Literal["proved", "differs", "unknown"]
