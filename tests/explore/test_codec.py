@@ -237,4 +237,4 @@ def test_limits_are_an_argument(tmp_path):
 def test_every_field_that_is_an_id_says_of_what():
     """A reference that nobody declared is one that nobody checks."""
     plain = {f"{kind.__name__}.{name}" for kind in ROWS for name, hint in hints_of(kind).items() if hint in INTS}
-    assert plain == {"Trace.version", "Touch.stride"}
+    assert plain == {"TraceTables.version", "Touch.stride"}

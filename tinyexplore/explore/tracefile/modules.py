@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeVar
 
+from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, TraceTables
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import duration_text
@@ -54,6 +55,9 @@ class Module(ReadableRow):
             "kernels": list(self.kernels),
             "children": [child.to_dict() for child in self.children],
         }
+
+    def in_words(self) -> str:
+        return f"module {self.name}: {duration_text(self.time_us)}, {count_text(len(self.kernels), 'kernel')}"
 
     def __str__(self) -> str:
         """A table of the tree, for a terminal."""

@@ -9,6 +9,7 @@ from textwrap import fill, wrap
 from typing import Any
 
 from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.wellformed import for_terminal
 
 CONSOLE_WIDTH = 120  # characters
@@ -114,10 +115,11 @@ class ReadableRow:
     __slots__ = ()
 
     def in_words(self) -> str:
-        """The row in a few words: the first line of its text, or its first fields."""
-        if type(self).__str__ is not object.__str__:
-            return str(self).partition("\n")[0]
-        shown = [f"{name} {_value_text(value)}" for name, value in _fields(self) if name != "id"]
+        """The row in a few words: its text where that is one line, else its first fields."""
+        text = "" if type(self).__str__ is object.__str__ else str(self)
+        if text and "\n" not in text:
+            return text
+        shown = [f"{name} {_value_text(name, value)}" for name, value in _fields(self) if name != "id"]
         number = getattr(self, "id", None)
         kind = type(self).__name__ if number is None else f"{type(self).__name__} {number}"
         return f"{kind}: {' · '.join(shown[:_FIELDS_IN_LINE])}" if shown else kind
@@ -126,7 +128,10 @@ class ReadableRow:
         return f"<{for_terminal(self.in_words())}>"
 
     def _repr_html_(self) -> str:
-        rows = tuple((name, _value_text(value, LONGEST_CELL)) for name, value in _fields(self))
+        text = "" if type(self).__str__ is object.__str__ else str(self)
+        if "\n" in text:
+            return f"<pre>{escape(text)}</pre>"
+        rows = tuple((name, _value_text(name, value, LONGEST_CELL)) for name, value in _fields(self))
         return Table(self.in_words(), ("field", "value"), rows, code=frozenset({"field"})).html()
 
 
@@ -136,17 +141,28 @@ def _fields(row: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in pairs if value is not None and value != () and value != ""]
 
 
-def _value_text(value: Any, longest: int = LONGEST_WORD) -> str:
-    """A value of a field; `longest`: its characters at most."""
-    if isinstance(value, ReadableRow):
-        value = value.in_words()
-    if isinstance(value, (tuple, list, frozenset, set)):
-        parts = list(value)
+def _value_text(name: str, value: Any, longest: int = LONGEST_WORD) -> str:
+    """The value of a field; `longest`: its characters at most."""
+    if isinstance(value, (tuple, list, frozenset, set, dict)):
+        parts = list(value.values() if isinstance(value, dict) else value)
         if len(parts) > FEW or any(isinstance(part, (ReadableRow, tuple)) for part in parts):
             return count_text(len(parts), "value")
-        value = ", ".join(map(str, parts))
-    text = f"{value:,.6g}" if isinstance(value, float) else " ".join(str(value).split())
+        keys = [f"{key}: " for key in value] if isinstance(value, dict) else [""] * len(parts)
+        text = ", ".join(key + _word(name, part) for key, part in zip(keys, parts))
+    else:
+        text = " ".join(_word(name, value).split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _word(name: str, value: Any) -> str:
+    """One value: times with their unit, large numbers with commas."""
+    if isinstance(value, ReadableRow):
+        return value.in_words()
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if name.endswith("_us") and value >= 0:
+        return duration_text(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
 def lines_of(parts: Iterable[str]) -> str:

@@ -144,6 +144,9 @@ class Throughput(ReadableRow):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "image/svg+xml": self.svg()}
 
+    def in_words(self) -> str:
+        return f"throughput of {self.kernel or 'a loop'}: {self.cycles:,.2f} cycles an iteration"
+
     def __str__(self) -> str:
         """The loop as a table, the busiest ports first, and what bounds it."""
         ports = [name for name, cycles in sorted(self.port_cycles.items(), key=lambda one: -one[1]) if cycles]
