@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from tinyexplore import Tensor, explore, nn  # noqa: E402
 from tinyexplore.explore.exports.live_pages.page import write_playground  # noqa: E402
-from tinyexplore.explore.tracefile.texts import duration_text
+from tinyexplore.explore.tracefile.texts import duration_text  # noqa: E402
 
 
 @dataclass(frozen=True)

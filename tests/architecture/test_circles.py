@@ -16,21 +16,6 @@ PACKAGE = Path(tinyexplore.__file__).parent
 ALLOWED: dict[frozenset[str], str] = {
     frozenset(
         {
-            "tinyexplore.explore.tracefile.interchange",
-            "tinyexplore.explore.tracefile.codec",
-            "tinyexplore.explore.tracefile.figures",
-            "tinyexplore.explore.tracefile.model",
-            "tinyexplore.explore.tracefile.modules",
-            "tinyexplore.explore.tracefile.pictures.graphs",
-            "tinyexplore.explore.tracefile.pictures.picture",
-            "tinyexplore.explore.tracefile.pictures.strip",
-            "tinyexplore.explore.tracefile.pictures.svg",
-            "tinyexplore.explore.tracefile.query",
-            "tinyexplore.explore.tracefile.timeline",
-        }
-    ): "to be split",
-    frozenset(
-        {
             "tinyexplore.explore.analysis.byhand.answers",
             "tinyexplore.explore.analysis.byhand.asked",
             "tinyexplore.explore.analysis.requests",
@@ -41,7 +26,7 @@ ALLOWED: dict[frozenset[str], str] = {
             "tinyexplore.explore.analysis.verdict.suggestions",
             "tinyexplore.explore.analysis.verdict.verdict",
         }
-    ): "to be split",
+    ): "requests respond by analyses, which store responses by request; verdicts are facts, rules and their words",
     frozenset(
         {
             "tinyexplore.explore.notebook.kernels",
@@ -54,58 +39,58 @@ ALLOWED: dict[frozenset[str], str] = {
             "tinyexplore.explore.whatif.playground.door",
             "tinyexplore.explore.whatif.requests",
         }
-    ): "to be split",
+    ): "the view and its parts: what a part is about is the whole view",
     frozenset(
         {
             "tinyexplore.explore.analysis.shapes.picture",
             "tinyexplore.explore.analysis.shapes.text",
             "tinyexplore.explore.analysis.shapes.view",
         }
-    ): "to be split",
+    ): "a result and the picture or page that shows it",
     frozenset(
         {
             "tinyexplore.explore.whatif.bench",
             "tinyexplore.explore.whatif.editing.asking",
             "tinyexplore.explore.whatif.place",
         }
-    ): "to be split",
+    ): "a bench tries texts, whose trial needs the place of a command",
     frozenset(
         {
             "tinyexplore.explore.analysis.cores.page",
             "tinyexplore.explore.analysis.cores.picture",
             "tinyexplore.explore.analysis.cores.view",
         }
-    ): "to be split",
+    ): "a result and the picture or page that shows it",
     frozenset(
         {
             "tinyexplore.explore.analysis.comparing.comparison",
             "tinyexplore.explore.analysis.comparing.comparison_page",
         }
-    ): "to be split",
+    ): "a result and the picture or page that shows it",
     frozenset(
         {
             "tinyexplore.explore.analysis.byhand.gpu",
             "tinyexplore.explore.analysis.byhand.gpu_picture",
         }
-    ): "to be split",
+    ): "a result and the picture or page that shows it",
     frozenset(
         {
             "tinyexplore.explore.analysis.byhand.throughput",
             "tinyexplore.explore.analysis.byhand.throughput_picture",
         }
-    ): "to be split",
+    ): "a result and the picture or page that shows it",
     frozenset(
         {
             "tinyexplore.widgets.explorer",
             "tinyexplore.widgets.parts",
         }
-    ): "to be split",
+    ): "a widget lists the widgets of its parts",
     frozenset(
         {
             "tinyexplore.explore.analysis.comparing.machines",
             "tinyexplore.explore.analysis.comparing.machines_page",
         }
-    ): "to be split",
+    ): "a result and the picture or page that shows it",
 }
 
 
