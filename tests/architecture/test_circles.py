@@ -29,31 +29,11 @@ ALLOWED: dict[frozenset[str], str] = {
     ): "requests respond by analyses, which store responses by request; verdicts are facts, rules and their words",
     frozenset(
         {
-            "tinyexplore.explore.notebook.kernels",
-            "tinyexplore.explore.notebook.panels",
-            "tinyexplore.explore.notebook.questions",
-            "tinyexplore.explore.notebook.requests",
-            "tinyexplore.explore.notebook.session",
-            "tinyexplore.explore.whatif.board",
-            "tinyexplore.explore.whatif.experiments",
-            "tinyexplore.explore.whatif.playground.door",
-            "tinyexplore.explore.whatif.requests",
-        }
-    ): "the view and its parts: what a part is about is the whole view",
-    frozenset(
-        {
             "tinyexplore.explore.analysis.shapes.picture",
             "tinyexplore.explore.analysis.shapes.text",
             "tinyexplore.explore.analysis.shapes.view",
         }
     ): "a result and the picture or page that shows it",
-    frozenset(
-        {
-            "tinyexplore.explore.whatif.bench",
-            "tinyexplore.explore.whatif.editing.asking",
-            "tinyexplore.explore.whatif.place",
-        }
-    ): "a bench tries texts, whose trial needs the place of a command",
     frozenset(
         {
             "tinyexplore.explore.analysis.cores.page",
@@ -79,12 +59,6 @@ ALLOWED: dict[frozenset[str], str] = {
             "tinyexplore.explore.analysis.byhand.throughput_picture",
         }
     ): "a result and the picture or page that shows it",
-    frozenset(
-        {
-            "tinyexplore.widgets.explorer",
-            "tinyexplore.widgets.parts",
-        }
-    ): "a widget lists the widgets of its parts",
     frozenset(
         {
             "tinyexplore.explore.analysis.comparing.machines",

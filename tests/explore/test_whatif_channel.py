@@ -16,7 +16,7 @@ from tinyexplore.explore.tracefile.codec import rows_from_data
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.background import Background
 from tinyexplore.explore.whatif.channel import unpacked_row
-from tinyexplore.explore.whatif.place import Cancelled
+from tinyexplore.explore.whatif.outcome import Cancelled
 
 
 class View:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import traitlets
 
 from tinyexplore.widgets.front_end import bundle, packed_chunks
 from tinyexplore.widgets.pictured import PicturedWidget
-
-if TYPE_CHECKING:
-    from tinyexplore.widgets.parts import PartWidget, PredictWidget
 
 LARGE_BYTES = 1_000_000
 UNPACKED_BYTES = 64 << 20  # of any payload
@@ -58,7 +55,7 @@ class ExplorerWidget(PicturedWidget):
     def __init__(self, trace_json_gz: bytes, *, selected: Iterable[int] = (), static: str = "", **traits: Any) -> None:
         """`static`: an SVG picture for places where no widget runs; `traits`: first values of the other traits."""
         super().__init__(static=static, payload=trace_json_gz, selected=list(selected), session=uuid4().hex, **traits)
-        self._parts: list[PartWidget | PredictWidget] = []
+        self._parts: list[PicturedWidget] = []
         self._answer: Answering | None = None
 
     def answer_with(self, answer: Answering) -> None:

@@ -16,7 +16,7 @@ from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, 
 from tinyexplore.explore.whatif.editing.asking import Text, Tried
 from tinyexplore.explore.whatif.editing.subject import Subject, Told, plain_buffers, rendered, run_once, subject_of
 from tinyexplore.explore.whatif.editing.verdict import compared
-from tinyexplore.explore.whatif.place import Refused
+from tinyexplore.explore.whatif.outcome import Refused
 from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.trace import SourceLine

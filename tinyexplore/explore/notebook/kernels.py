@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.analysis.why.chosen import WhyOpts
-    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.notebook.viewed import Viewed
     from tinyexplore.explore.tracefile.model import Branch, KernelInfo, OptOffer, Run, Search
     from tinyexplore.widgets import PartWidget
 
@@ -74,7 +74,7 @@ class KernelView(Readable):
     `edit`) return a `Branch`. The next change starts from that branch. The captured kernel stays as it is.
     """
 
-    def __init__(self, view: Explorer, number: int) -> None:
+    def __init__(self, view: Viewed, number: int) -> None:
         self._view = view
         self.number = number
 
@@ -295,13 +295,14 @@ class Kernels(Readable, Sequence[KernelView]):
     An index is a number, a name, or a row of `trace.kernels`. In a notebook the table is the interactive one, `widget`.
     """
 
-    def __init__(self, view: Explorer) -> None:
+    def __init__(self, view: Viewed) -> None:
         self._view = view
 
     @property
     def widget(self) -> PartWidget:
         """The table of kernels as a widget."""
-        return self._view.panels.kernels
+        found: PartWidget = self._view.panels.kernels
+        return found
 
     def __len__(self) -> int:
         return len(self._view.trace.kernels)

@@ -12,7 +12,7 @@ from tinyexplore.explore.tracefile.readable import Readable, Table
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.shapes.view import ShapeView
-    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.notebook.viewed import Viewed
     from tinyexplore.explore.tracefile.model import Node
     from tinyexplore.widgets import CodeWidget, GraphWidget, PartWidget
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Panels(Readable):
     """The single views of a capture as widgets. All panels of one view share the selection and the reader's place."""
 
-    def __init__(self, view: Explorer) -> None:
+    def __init__(self, view: Viewed) -> None:
         self._view = view
         self._parts: Parts | None = None
 

@@ -9,7 +9,7 @@ from tinyexplore.explore.analysis.predict import Stop, question
 from tinyexplore.explore.tracefile.readable import Readable, Table
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.notebook.viewed import Viewed
     from tinyexplore.widgets import PredictWidget
 
 
@@ -19,7 +19,7 @@ class Question(Readable, Stop):
     Its text in a console shows the choices and hides the answer.
     """
 
-    def __init__(self, stop: Stop, view: Explorer, reveals: bool = False) -> None:
+    def __init__(self, stop: Stop, view: Viewed, reveals: bool = False) -> None:
         super().__init__(**asdict(stop))
         object.__setattr__(self, "_view", view)  # beside the fields of a frozen dataclass
         object.__setattr__(self, "_reveals", reveals)
@@ -29,7 +29,7 @@ class Question(Readable, Stop):
         """The question as a widget: guess, then see."""
         from tinyexplore.widgets import PredictWidget
 
-        view: Explorer = self._view  # type: ignore[attr-defined]
+        view: Viewed = self._view  # type: ignore[attr-defined]
         reveals: bool = self._reveals  # type: ignore[attr-defined]
         return PredictWidget(view.widget, self.as_data(), reveals=reveals, static=view.trace.svg() if reveals else "")
 

@@ -15,7 +15,7 @@ from tinyexplore.explore.whatif.commands import AsScheduled, Cut, Join, Leave
 from tinyexplore.explore.whatif.place import Command
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.whatif.view import View
     from tinyexplore.widgets import PartWidget
 
 
@@ -90,7 +90,7 @@ class FusionBoard:
     another one than the first. In a notebook the board shows itself.
     """
 
-    def __init__(self, view: Explorer) -> None:
+    def __init__(self, view: View) -> None:
         self._view = view
 
     @property
@@ -198,7 +198,8 @@ class FusionBoard:
     @property
     def widget(self) -> PartWidget:
         """The board as a widget of its own."""
-        return self._view.panels.fusion
+        found: PartWidget = self._view.panels.fusion
+        return found
 
     def _ipython_display_(self) -> None:
         from IPython.display import display

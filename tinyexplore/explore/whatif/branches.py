@@ -32,7 +32,8 @@ from tinyexplore.explore.whatif.commands.rules import passes_of
 from tinyexplore.explore.whatif.editing.asking import Text, Tried, dismiss, warm_up
 from tinyexplore.explore.whatif.editing.stages import stage_text
 from tinyexplore.explore.whatif.measure import LIMIT_S, Measure
-from tinyexplore.explore.whatif.place import Cancelled, Command, Outcome, Place, Refused, schedule_of
+from tinyexplore.explore.whatif.outcome import Cancelled, Outcome, Refused
+from tinyexplore.explore.whatif.place import Command, Place, schedule_of
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel
 from tinyexplore.util import Config

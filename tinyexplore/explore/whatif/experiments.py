@@ -17,7 +17,7 @@ from tinyexplore.explore.whatif.commands import AsCaptured, HandCode, SetOpts
 from tinyexplore.explore.whatif.offers import legal_opts
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.whatif.view import View
 
 BUDGET_S = 1.0  # no experiment begins later than that
 MOST = 3  # experiments on one kernel
@@ -28,7 +28,7 @@ OTHER_OPTS = ("latency", "not vectorized", "strided access", "re-reads", "spills
 Clock = Callable[[], float]
 
 
-def checked(view: Explorer, verdict: SpeedVerdict, clock: Clock = time.perf_counter) -> SpeedVerdict:
+def checked(view: View, verdict: SpeedVerdict, clock: Clock = time.perf_counter) -> SpeedVerdict:
     """`verdict` with what its suggestions gain on this machine: at most MOST experiments, none begun after BUDGET_S.
 
     A gain stands there only if the quartiles do not overlap. The kernel's branch stays where it was.
@@ -59,7 +59,7 @@ def _variant(branch: Branch) -> KernelVariant:
     return branch.kernels[0]
 
 
-def _candidates(view: Explorer, captured: Branch, kind: str) -> Iterator[tuple[str, ...]]:
+def _candidates(view: View, captured: Branch, kind: str) -> Iterator[tuple[str, ...]]:
     """Other opts, the most promising first."""
     opts = _variant(captured).opts
     number = _variant(captured).kernel
@@ -100,7 +100,7 @@ def _smaller_tiles(opts: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield (*opts[:place], str(replace(largest, amount=amount)), *opts[place + 1 :])
 
 
-def _tried(view: Explorer, number: int, base: KernelVariant, opts: tuple[str, ...]) -> Suggestion:
+def _tried(view: View, number: int, base: KernelVariant, opts: tuple[str, ...]) -> Suggestion:
     """What these opts bring, both timed by the same worker process."""
     text = f"the opts {', '.join(opts)}" if opts else "no opts"
     branch = view.whatif.do(SetOpts(number, ", ".join(opts)))

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import Field, dataclass, replace
+from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Protocol
 
 from tinyexplore.explore.analysis.opts import to_opt
-from tinyexplore.explore.tracefile.model import Branch, Edited, KernelVariant, RuleFiring, ScheduleVariant, Search
+from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.bench import Bench
+from tinyexplore.explore.whatif.outcome import Cancelled, Outcome
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel
-from tinyexplore.uop import Rule
-
-
-class Refused(Exception):
-    """Why a command came to nothing, in words; the branch keeps them. `kernels`, `rest`: what was made until then."""
-
-    def __init__(self, reason: str, kernels: Sequence[KernelVariant] = (), rest: Outcome | None = None) -> None:
-        super().__init__(reason)
-        self.outcome = replace(rest or Outcome(), kernels=tuple(kernels), note=reason)
-
-
-class Cancelled(BaseException):
-    """The reader has ended a long command."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +56,6 @@ class Place:
         return self.bench.with_opts(number, [to_opt(opt) for opt in self.parent.kernels[0].opts])
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a command made: kernels, or a schedule, or nothing new but an earlier branch (`same`). `note`: what a reader
-    must know. `rule`: the one that it is about, `firings` those of it. `edited`: of a text that was edited, what became
-    of it. `search`: what a search measured."""
-
-    kernels: tuple[KernelVariant, ...] = ()
-    schedule: ScheduleVariant | None = None
-    same: Branch | None = None
-    note: str = ""
-    rule: Rule | None = None
-    firings: tuple[RuleFiring, ...] = ()
-    edited: Edited | None = None
-    search: Search | None = None
-
-
 class Command(Protocol):
     """A question as data: a frozen dataclass, its fields ints and strings. Its docstring says what is done."""
 
@@ -110,4 +82,4 @@ def schedule_of(command: Command) -> int | None:
     return found
 
 
-__all__ = ["Cancelled", "Command", "Outcome", "Place", "Refused", "schedule_of"]
+__all__ = ["Command", "Place", "schedule_of"]

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+from tinyexplore.explore.whatif.outcome import Outcome, Refused
+from tinyexplore.explore.whatif.place import Place
 from tinyexplore.kernel import apply_opt
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tinyexplore.explore.whatif.commands.overriding import reschedule
-from tinyexplore.explore.whatif.place import Outcome, Place
+from tinyexplore.explore.whatif.outcome import Outcome
+from tinyexplore.explore.whatif.place import Place
 
 
 @dataclass(frozen=True, slots=True)

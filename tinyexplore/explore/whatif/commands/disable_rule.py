@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from tinyexplore.codegen import Pass
 from tinyexplore.explore.whatif.commands.rules import changes_of, pipeline_with, try_out_rule
-from tinyexplore.explore.whatif.place import Outcome, Place
+from tinyexplore.explore.whatif.outcome import Outcome
+from tinyexplore.explore.whatif.place import Place
 from tinyexplore.explore.whatif.playground.pipeline import Disabled, rewrites
 from tinyexplore.uop import Rule
 

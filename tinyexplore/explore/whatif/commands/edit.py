@@ -13,7 +13,8 @@ from tinyexplore.explore.whatif.editing.asking import Text, Tried, check_signatu
 from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
 from tinyexplore.explore.whatif.measure import Measured
-from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+from tinyexplore.explore.whatif.outcome import Outcome, Refused
+from tinyexplore.explore.whatif.place import Place
 from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.trace import recording
 from tinyexplore.uop import UOp

@@ -10,7 +10,8 @@ from tinyexplore.codegen import Pass
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.whatif.commands.rules import rule_named, try_out_rule
-from tinyexplore.explore.whatif.place import Outcome, Place
+from tinyexplore.explore.whatif.outcome import Outcome
+from tinyexplore.explore.whatif.place import Place
 from tinyexplore.explore.whatif.playground.intermediate import graph_at
 from tinyexplore.explore.whatif.playground.pipeline import fired_everywhere, fired_once, passes_from
 

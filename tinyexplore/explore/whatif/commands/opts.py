@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tinyexplore.explore.tracefile.model import Branch
-from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+from tinyexplore.explore.whatif.outcome import Outcome, Refused
+from tinyexplore.explore.whatif.place import Place
 from tinyexplore.kernel import Kernel, OptError
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.why.fusions import Edge, Fusions
-from tinyexplore.explore.whatif.place import Outcome, Place, Refused
+from tinyexplore.explore.whatif.outcome import Outcome, Refused
+from tinyexplore.explore.whatif.place import Place
 
 
 def overrides_at(place: Place) -> tuple[frozenset[int], frozenset[int]]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from tinyexplore.codegen import PASSES, Pass
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch
-from tinyexplore.explore.whatif.place import Cancelled, Outcome, Place, Refused
+from tinyexplore.explore.whatif.outcome import Cancelled, Outcome, Refused
+from tinyexplore.explore.whatif.place import Place
 from tinyexplore.explore.whatif.playground.pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
 from tinyexplore.explore.whatif.playground.trying import Checks, Fired, told, try_kernel
 from tinyexplore.explore.whatif.playground.written import written

@@ -9,7 +9,8 @@ from typing import ClassVar
 from tinyexplore.compile.search import searched
 from tinyexplore.explore.tracefile.model import Search as SearchData
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.place import Cancelled, Outcome, Place, Refused
+from tinyexplore.explore.whatif.outcome import Cancelled, Outcome, Refused
+from tinyexplore.explore.whatif.place import Place
 from tinyexplore.kernel import Kernel
 from tinyexplore.trace import Event, Measured, Recorder, Searched, Searching, recording, showing_progress
 

@@ -9,7 +9,8 @@ from typing import ClassVar
 from tinyexplore.codegen import Pass
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.whatif.commands.rules import try_out_rule
-from tinyexplore.explore.whatif.place import Outcome, Place
+from tinyexplore.explore.whatif.outcome import Outcome
+from tinyexplore.explore.whatif.place import Place
 from tinyexplore.explore.whatif.playground.intermediate import graph_at
 from tinyexplore.explore.whatif.playground.pipeline import passes_skipping
 from tinyexplore.uop import Rule, UOp

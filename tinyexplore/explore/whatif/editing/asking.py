@@ -16,7 +16,7 @@ from tinyexplore.explore.recording.kept import Kept
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
-from tinyexplore.explore.whatif.place import Refused
+from tinyexplore.explore.whatif.outcome import Refused
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config

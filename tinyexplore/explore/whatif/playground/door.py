@@ -21,7 +21,7 @@ from tinyexplore.explore.whatif.playground.written import write, written, writte
 from tinyexplore.uop import Rule
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.whatif.view import View
     from tinyexplore.widgets import PartWidget
 
 MOST_SHOWN = 20
@@ -59,7 +59,7 @@ class Playground(Readable):
     """Rules on the kernels of an Explorer. Each command gives a `Branch`: the kernels that changed, with source and
     times beside those captured, and each firing with the verdict of its check."""
 
-    def __init__(self, view: Explorer) -> None:
+    def __init__(self, view: View) -> None:
         self._view = view
 
     @property
@@ -119,7 +119,8 @@ class Playground(Readable):
     @property
     def widget(self) -> PartWidget:
         """The panel of the rules as a widget."""
-        return self._view.panels.rules
+        found: PartWidget = self._view.panels.rules
+        return found
 
     def table(self) -> Table:
         """The rules that fired in the capture and your own, the most frequent first."""

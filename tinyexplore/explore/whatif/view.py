@@ -1,0 +1,25 @@
+"""The Explorer, as far as what-if asks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.tracefile.trace import Trace
+    from tinyexplore.explore.whatif.branches import WhatIf
+
+
+class View(Protocol):
+    """What the kernels, the fusion board and the rules of a view need of it. `notebook/session.py` has the Explorer."""
+
+    @property
+    def trace(self) -> Trace: ...
+
+    @property
+    def whatif(self) -> WhatIf: ...
+
+    @property
+    def panels(self) -> Any: ...
+
+
+__all__ = ["View"]
