@@ -13,7 +13,7 @@ from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.target import GPUS, TENSOR_CORES, Layout, TensorCore
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.notebook.session import Explorer
+    from tinyexplore.explore.analysis.comparing.comparison import Captured
 
 FIELD = {"L": "lane", "r": "register"}
 
@@ -86,7 +86,7 @@ class TensorCores:
         return f'<iframe title="tensor cores" srcdoc="{escape(self.to_html())}" {frame}></iframe>'
 
 
-def tensor_cores(of: str | Explorer) -> TensorCores:
+def tensor_cores(of: str | Captured) -> TensorCores:
     """The tensor cores of a GPU (`"sm_80"`), the one of a name (`"mma_m16n8k16_f16"`), or those that the kernels of a
     capture use. ValueError for a name that is neither."""
     if not isinstance(of, str):
