@@ -146,13 +146,3 @@ def axis_in(axis: int, rank: int) -> int:
     if not -max(rank, 1) <= axis < max(rank, 1):
         raise OnnxError(f"axis {axis} of a tensor with {rank} dimensions")
     return axis % max(rank, 1)
-
-
-def supported_operators() -> list[str]:
-    """The operators with a function here, sorted; those of other domains as "domain.Name".
-
-    Operators that the standard defines by a graph of others are supported beside these.
-    """
-    from tinyexplore.frontends.onnx import operators  # noqa: F401, PLC0415 (fills the table)
-
-    return sorted(f"{domain}.{name}" if domain else name for domain, name in OPERATORS)

@@ -1,0 +1,14 @@
+"""Which operators have a function here."""
+
+from __future__ import annotations
+
+from tinyexplore.frontends.onnx import operators as _operators  # noqa: F401 (fills the table)
+from tinyexplore.frontends.onnx.node import OPERATORS
+
+
+def supported_operators() -> list[str]:
+    """The operators with a function here, sorted; those of other domains as "domain.Name".
+
+    Operators that the standard defines by a graph of others are supported beside these.
+    """
+    return sorted(f"{domain}.{name}" if domain else name for domain, name in OPERATORS)
