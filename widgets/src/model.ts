@@ -518,7 +518,7 @@ export interface Recording {
   ended: boolean;
 }
 
-/** One capture, whole; `Trace` (`trace.py`) adds what can be asked of it. `options` are the settings that produced it, as (name, value). */
+/** One capture, whole. `Trace` (`trace.py`) adds what can be asked of it. `options` are the settings that produced it, as (name, value). */
 export interface Trace {
   version: number;
   title: string;
