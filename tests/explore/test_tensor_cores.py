@@ -38,12 +38,13 @@ def test_the_map_in_words_is_the_map() -> None:
             assert name == matrix
             for lane in range(core.lanes):
                 for register in range(layout.registers):
-                    place = tuple(eval(arithmetic, {"lane": lane, "register": register}))  # noqa: S307 (our own text)
+                    held = dict(zip([word.split()[0] for word in core.holder], (lane, register)))
+                    place = tuple(eval(arithmetic, held))  # noqa: S307 (our own text)
                     assert place == layout.place(lane, register)
 
 
 def test_pictures_are_legible_and_ask_for_nothing() -> None:
-    for name in ("sm_80", "gfx90a"):
+    for name in ("sm_80", "gfx90a", "sapphirerapids"):
         found = explore.tensor_cores(name)
         page = found.to_html()
         assert "<script" not in page and "http" not in page.replace("http-equiv", "")
@@ -53,8 +54,23 @@ def test_pictures_are_legible_and_ask_for_nothing() -> None:
             assert picture.count("<rect") == 1 + len(found.elements(core.name))
 
 
+def test_the_tiles_of_a_cpu_are_drawn_by_their_rows() -> None:
+    found = explore.tensor_cores("emeraldrapids")
+    assert [core.name for core in found] == ["amx_tdpbf16ps", "amx_tdpbssd"]
+    assert "row of the tile 5</b>, place by place" in found.to_html()
+    assert len([one for one in found.elements(0) if one.matrix == "B" and one.lanes == (5,)]) == 32
+    assert str(explore.tensor_cores("cooperlake")) == "Tile registers of cooperlake: none"
+    a, b = np.ones((64, 256), np.int8), np.ones((256, 64), np.int8)
+    target = "sapphirerapids,threads=2,l1=48K,l2=2M"
+    view = explore(lambda: Tensor(a).dot(Tensor(b), acc_dtype="int32"), target=target, title="bytes")
+    assert [core.name for core in explore.tensor_cores(view)] == ["amx_tdpbssd"]
+    assert view.trace.kernels[0].opts[0] == "TC(2, 64)"
+    row = next(row for row in view.kernels[0].why_opts().table().rows if row[0] == "use_tiles")
+    assert "tdpbssd does 16 × 16 × 64 multiply-adds of int8 in one instruction" in row[1]
+
+
 def test_names_that_are_none_are_an_error_with_those_that_are() -> None:
-    with pytest.raises(ValueError, match="no GPU and no core of that name; GPUs with cores are sm_75, sm_80"):
+    with pytest.raises(ValueError, match="no GPU, no CPU and no core of that name; GPUs with cores are sm_75, sm_80"):
         explore.tensor_cores("sm_10")
     with pytest.raises(KeyError, match="there are mma_m16n8k8_f16"):
         explore.tensor_cores("sm_75")["mma_m16n8k16_f16"]

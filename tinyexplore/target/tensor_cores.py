@@ -103,6 +103,11 @@ class TensorCore:
         return f"{self.name}: {m} × {n} × {k}, {self.factor.name} → {self.accumulator.name}, {held}"
 
     @property
+    def holder(self) -> tuple[str, str]:
+        """What holds an element, and in which of its places: a lane's registers, or places in a row of a tile."""
+        return ("row of the tile", "place") if self.tiles else ("lane", "register")
+
+    @property
     def words(self) -> int:
         """How many neighbouring steps of a factor a word of 32 bits of a tile holds."""
         return dtypes.int32.itemsize // self.factor.itemsize

@@ -9,6 +9,7 @@ from tinyexplore.renderer.c import parts
 from tinyexplore.renderer.c.parts import BITS_ONLY, SCALAR, SHORT, short, type_name
 from tinyexplore.renderer.program import RenderError, check_bitcast
 from tinyexplore.renderer.text import ATOM, LOOSE, PRODUCT, SUM, TextWriter, infix
+from tinyexplore.target import TENSOR_CORES
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import Group, Ops, UOp
 from tinyexplore.uop.bounds import bounds
@@ -188,6 +189,18 @@ class CArithmetic(TextWriter):
         lanes = f"{name}_x{dtype.count}"
         self.needs(lanes, lambda: parts.dot_lanes_text(lanes, name, *vectors), types=vectors)
         return f"{lanes}({', '.join(values)})"
+
+    def tiles(self, node: UOp) -> str:
+        """A product of tile registers, in plain C: no compiler but Clang has words for them."""
+        core, (words, _, result) = TENSOR_CORES[node.arg], [src.dtype for src in node.src]
+        op = Ops.DOT_BF16 if core.factor is dtypes.bfloat16 else Ops.DOT_I8
+        if op is Ops.DOT_BF16:
+            self.conversion("bf16_to_f32")
+        scalar = self.needs(op.name.lower(), lambda: parts.dot_text(op))
+        m, n, k = core.dims
+        shape = (m, n, k // core.words)
+        self.needs(node.arg, lambda: parts.tiles_text(node.arg, scalar, words, result, shape), types=(words, result))
+        return f"{node.arg}({', '.join([self.operand(src) for src in node.src])})"
 
     def compare(self, op: Ops, dtype: DType, values: list[str]) -> tuple[str, int]:
         if dtype.count == 1:

@@ -119,6 +119,8 @@ class CWriter(CArithmetic):
             case Ops.GEP:
                 lane = f"{self.operand(node.src[0], ATOM)}[{node.arg}]"
                 self.declare(node, f"{lane} != 0" if dtypes.is_bool(node.src[0].dtype) else lane)
+            case Ops.WMMA:
+                self.declare(node, self.tiles(node))
             case Ops.TABLE:
                 self.declare(node, self.table(node))
             case Ops.HREDUCE:

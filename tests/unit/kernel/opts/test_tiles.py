@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tinyexplore import Context, Device, Tensor, dtypes, nn
 from tinyexplore.codegen import lower
 from tinyexplore.compile.compiler import choose_opts
+from tinyexplore.compile.lowering import compile_given
 from tinyexplore.engine import compile_optimised
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.kernel import (
@@ -229,3 +230,20 @@ def test_leave_is_asked_of_the_system_itself() -> None:
     may = ctypes.c_uint64()
     assert ctypes.CDLL(None).syscall(tile_registers.ARCH_PRCTL, 0x1022, ctypes.byref(may)) == 0
     assert may.value >> tile_registers.TILE_DATA & 1
+
+
+@pytest.mark.parametrize("core", AMX, ids=lambda core: core.name)
+def test_the_program_in_c_computes_the_same(core: TensorCore) -> None:
+    """Plain C for the products of tiles: what the explorer shows, compiled and run on any machine."""
+    if "CLANG" not in Device.available():
+        pytest.skip("CLANG does not open here")
+    item, kernel, expected = product(core, 33, 40, core.dims[2] + 6, "CLANG")
+    with Context(TARGET=RAPIDS):
+        tiled = apply_opts(Kernel.of(kernel.ast, Device["LLVM"].target), *on_tiles(core, (OptOps.UPCAST, 0, 2)))
+        program = lower(tiled)
+    assert any(node.op is Ops.WMMA for node in program)
+    runner = compile_given("CLANG", kernel, program)
+    item.buffers[0].allocate()
+    ExecItem(item, runner, None, item.buffers).run()
+    found = np.frombuffer(item.buffers[0].copyout(), np.int32 if core.accumulator is dtypes.int32 else np.float32)
+    np.testing.assert_array_equal(found, expected.ravel())

@@ -51,6 +51,7 @@ label:has(:focus-visible) { outline: 2px solid var(--brand); outline-offset: 2px
 .small td { min-width: 21px; padding: 2px 1px; } .small th { padding: 0 .2em 0 0; }
 .m i { display: block; font-style: normal; opacity: .82; }
 """
+_IN_A_LINE = 11  # elements, as text
 _CELLS = 16  # rows or columns with a line for the register
 
 
@@ -63,13 +64,14 @@ def cores_html(found: TensorCores) -> str:
         for place, core in enumerate(found.cores)
     )
     body = [f"<h1>{title}</h1>"]
+    lane, register = found.cores[0].holder if found.cores else ("lane", "register")
     if not found.cores:
         body.append('<p class="quiet">None.</p>')
     else:
         body.append(f"<fieldset><legend>core</legend>{picks}</fieldset>")
         body.append(
-            '<fieldset><legend>colour by</legend><label><input type="radio" name="by" id="by-lane" checked>lane</label>'
-            '<label><input type="radio" name="by" id="by-register">register</label></fieldset>'
+            '<fieldset><legend>colour by</legend><label><input type="radio" name="by" id="by-lane" checked>'
+            f'{lane}</label><label><input type="radio" name="by" id="by-register">{register}</label></fieldset>'
         )
     body += [_core(core, place) for place, core in enumerate(found.cores)]
     policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
@@ -115,38 +117,41 @@ def _core(core: TensorCore, place: int) -> str:
     held = elements(core)
     m, n, k = core.dims
     shared = core.a.copies(core.lanes) > 1
+    lane, register = core.holder
+    who = "The CPU, whose tile registers hold the matrices," if core.tiles else f"A warp of {core.lanes} lanes"
     facts = (
         f"<b>{m} × {n} × {k}</b>: A is {m} × {k}, B {k} × {n}, both of {core.factor.name}"
         f"{f' of which {core.mantissa} bits of the fraction count' if core.mantissa else ''}; "
-        f"C, {m} × {n}, of {core.accumulator.name}. A warp of {core.lanes} lanes adds A · B to C in one instruction."
+        f"C, {m} × {n}, of {core.accumulator.name}. {who} adds A · B to C in one instruction."
         f"{' Both halves of the warp hold all of A and of B.' if shared else ''}"
     )
     maps = "".join(f"<br><code>{escape(line)}</code>" for line in formulas(core))
-    says = "".join(_said(held, lane) for lane in range(core.lanes))
+    says = "".join(_said(core, held, number) for number in range(core.lanes))
     also = f" (of A and B also lane + {core.lanes // 2})" if shared else ""
-    key = f"lane{also}" + ("" if max(core.dims) > _CELLS else "<br>register")
-    lines = 1 + sum(1 + (layout.registers > _CELLS // 2) for layout in core.layouts.values())
+    key = f"{lane}{also}" + ("" if max(core.dims) > _CELLS else f"<br>{register}")
+    lines = 1 + sum(-(-layout.registers // _IN_A_LINE) for layout in core.layouts.values())
     return (
         f'<section class="core core{place}"><p>{facts}</p>'
         f"<p><code>{escape(core.call)}</code></p>"
-        f'<p class="quiet">The element that a lane holds in a register:{maps}</p>'
+        f'<p class="quiet">The element in each {register} of a {lane}:{maps}</p>'
         f'<div class="said" style="height:{21 * lines + 20}px" aria-live="polite">'
-        '<div class="idle quiet">Point at an element to see all that its lane '
-        f"holds. Source of the map: {escape(core.source)}.</div>{says}</div>"
+        '<div class="idle quiet">Point at an element to see all that its '
+        f"{lane} holds. Source of the map: {escape(core.source)}.</div>{says}</div>"
         f'<div class="fig"><div class="key quiet">in each cell:<br>{key}</div>'
         + "".join(_matrix(core, held, matrix) for matrix in ("B", "A", "C"))
         + "</div></section>"
     )
 
 
-def _said(held: tuple[Held, ...], lane: int) -> str:
-    """What a lane holds, in words."""
+def _said(core: TensorCore, held: tuple[Held, ...], lane: int) -> str:
+    """What a lane holds, as text."""
     parts = []
     for matrix in "ABC":
         own = sorted((one for one in held if one.matrix == matrix and lane in one.lanes), key=lambda one: one.register)
         places = ", ".join(f"[{one.row}, {one.column}]" for one in own)
         parts.append(f"<br><b>{matrix}</b> <code>{places}</code>")
-    return f'<div class="say{lane}"><b>lane {lane}</b>, register by register:{"".join(parts)}</div>'
+    holder, place = core.holder
+    return f'<div class="say{lane}"><b>{holder} {lane}</b>, {place} by {place}:{"".join(parts)}</div>'
 
 
 def _matrix(core: TensorCore, held: tuple[Held, ...], matrix: str) -> str:
@@ -156,16 +161,17 @@ def _matrix(core: TensorCore, held: tuple[Held, ...], matrix: str) -> str:
     head = "".join(f"<th>{column}</th>" for column in range(columns))
     body = []
     for row in range(rows):
-        made = "".join(_cell(cells[row, column], two_lines=two_lines) for column in range(columns))
+        made = "".join(_cell(core, cells[row, column], two_lines=two_lines) for column in range(columns))
         body.append(f"<tr><th>{row}</th>{made}</tr>")
     caption = f"<caption>{matrix}</caption>"
     size = "" if two_lines else " small"
     return f'<table class="m {matrix}{size}">{caption}<thead><tr><th></th>{head}</tr></thead>{"".join(body)}</table>'
 
 
-def _cell(one: Held, *, two_lines: bool) -> str:
+def _cell(core: TensorCore, one: Held, *, two_lines: bool) -> str:
     lanes = " ".join(f"l{lane}" for lane in one.lanes)
-    title = f"{one.matrix}[{one.row}, {one.column}] · lane {lanes_text(one)} · register {one.register}"
+    lane, register = core.holder
+    title = f"{one.matrix}[{one.row}, {one.column}] · {lane} {lanes_text(one)} · {register} {one.register}"
     register = f"<i>r{one.register}</i>" if two_lines else ""
     return f'<td class="{lanes} r{one.register}" title="{title}">{one.lanes[0]}{register}</td>'
 

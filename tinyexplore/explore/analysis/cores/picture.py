@@ -46,7 +46,8 @@ def core_svg(core: TensorCore) -> str:
         parts.append(_cell(core, one, x + one.column * wide, y + one.row * high, wide, high, two_lines=two_lines))
     width = corner["C"][0] + n * wide + _MARGIN
     height = corner["C"][1] + m * high + 40
-    note = "each element: the lane that holds it" + (", and in which register" if two_lines else "")
+    lane, register = core.holder
+    note = f"each element: the {lane} that holds it" + (f", and in which {register}" if two_lines else "")
     if core.a.copies(core.lanes) > 1:
         note += f"; A and B are also in lane + {core.lanes // 2}"
     parts.append(text(_MARGIN, height - 14, note, size=11, shade="ink2"))
@@ -69,7 +70,8 @@ def _cell(core: TensorCore, one: Held, x: float, y: float, wide: float, high: fl
     words = text(middle, y + (12.5 if two_lines else 14.5), str(one.lanes[0]), size=11, anchor="middle", mono=True)
     if two_lines:
         words += text(middle, y + 24, f"r{one.register}", size=11, anchor="middle", mono=True, shade="ink2")
-    title = f"<title>{one.matrix}[{one.row}, {one.column}]: lane {lanes_text(one)}, register {one.register}</title>"
+    lane, register = core.holder
+    title = f"<title>{one.matrix}[{one.row}, {one.column}]: {lane} {lanes_text(one)}, {register} {one.register}</title>"
     return f"<g>{title}{box}{words}</g>"
 
 

@@ -1,4 +1,4 @@
-"""The tensor cores of a GPU, or those that a capture's kernels use, lane by lane: as data, as text, and drawn."""
+"""The tensor cores of a GPU or a CPU, or those that a capture uses, lane by lane: as data, as text, and drawn."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.wellformed import write_text
-from tinyexplore.target import GPUS, TENSOR_CORES, Layout, TensorCore
+from tinyexplore.target import AMX, GPUS, TENSOR_CORES, Layout, TensorCore, UnknownTarget, choice_of
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparing.comparison import Captured
 
-FIELD = {"L": "lane", "r": "register"}
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Held(ReadableRow):
-    """An element of a matrix ("A", "B" or "C"), and who holds it: one lane, or several the same, in one register."""
+    """An element of a matrix ("A", "B" or "C"), and who holds it: one lane, or several the same, in one register. Of
+    the tile registers of a CPU, `lanes` are rows of the tile and `register` is a place in the row."""
 
     matrix: str
     row: int
@@ -87,8 +86,8 @@ class TensorCores:
 
 
 def tensor_cores(of: str | Captured) -> TensorCores:
-    """The tensor cores of a GPU (`"sm_80"`), the one of a name (`"mma_m16n8k16_f16"`), or those that the kernels of a
-    capture use. ValueError for a name that is neither."""
+    """The tensor cores of a GPU (`"sm_80"`), the tile registers of a CPU (`"sapphirerapids"`), the core of a name
+    (`"mma_m16n8k16_f16"`), or those that the kernels of a capture use. ValueError for a name that is none of these."""
     if not isinstance(of, str):
         used = dict.fromkeys(node.arg.strip("'") for node in of.trace.nodes if node.op == "WMMA")
         title = of.trace.title or "this capture"
@@ -97,8 +96,19 @@ def tensor_cores(of: str | Captured) -> TensorCores:
         return TensorCores(f"Tensor core {of}", (TENSOR_CORES[of],))
     if of in GPUS:
         return TensorCores(f"Tensor cores of {of}, {GPUS[of].words}", GPUS[of].cores)
+    if (features := features_of_cpu(of)) is not None:
+        tiles = tuple(core for core in AMX if features.issuperset(core.needs))
+        return TensorCores(f"Tile registers of {of}", tiles)
     have = ", ".join(name for name, gpu in GPUS.items() if gpu.cores)
-    raise ValueError(f"tensor_cores({of!r}): no GPU and no core of that name; GPUs with cores are {have}")
+    raise ValueError(f"tensor_cores({of!r}): no GPU, no CPU and no core of that name; GPUs with cores are {have}")
+
+
+def features_of_cpu(name: str) -> frozenset[str] | None:
+    """The features of the CPU with this name; None for a name that no CPU has."""
+    try:
+        return choice_of(name).features
+    except UnknownTarget:
+        return None
 
 
 def elements(core: TensorCore) -> tuple[Held, ...]:
@@ -139,16 +149,17 @@ def formulas(core: TensorCore) -> list[str]:
 def coordinate_text(bits: tuple[str, ...], core: TensorCore, layout: Layout) -> str:
     """A coordinate as arithmetic: `lane // 4 + register // 2 % 2 * 8`."""
     sizes, parts, place = {"L": core.lanes, "r": layout.registers}, [], 0
+    fields = dict(zip("Lr", [name.split()[0] for name in core.holder]))
     while place < len(bits):
         letter, first = bits[place][0], int(bits[place][1:])
         width = 1
         while place + width < len(bits) and bits[place + width] == f"{letter}{first + width}":
             width += 1
-        part = FIELD[letter] + (f" // {1 << first}" if first else "")
+        part = fields[letter] + (f" // {1 << first}" if first else "")
         part += f" % {1 << width}" if 1 << (first + width) < sizes[letter] else ""
         parts.append(part + (f" * {1 << place}" if place else ""))
         place += width
-    return " + ".join(sorted(parts, key=lambda part: part.startswith("register")))
+    return " + ".join(sorted(parts, key=lambda part: part.startswith(fields["r"])))
 
 
 __all__ = ["Held", "TensorCores", "core_text", "elements", "formulas", "tensor_cores"]
