@@ -30,6 +30,7 @@ from tinyexplore.explore.tracefile.model import (
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.schedule import ScheduleItem
+from tinyexplore.target import TENSOR_CORES
 from tinyexplore.trace import Ran, Retimed, SourceLine
 from tinyexplore.uop import Group, Ops, UOp
 
@@ -49,6 +50,8 @@ def arithmetic_of(uops: Sequence[UOp]) -> tuple[str, ...]:
     for node in uops:
         if node.op in _DOTS:
             found[_DOTS[node.op]] = None
+        elif node.op is Ops.WMMA and TENSOR_CORES[node.arg].tiles:
+            found[f"{TENSOR_CORES[node.arg].factor.name} tile"] = None
         elif node.op in Group.ALU and dtypes.is_float(node.dtype):
             found["float64" if node.dtype.scalar is dtypes.float64 else "float32"] = None
     return tuple(found)

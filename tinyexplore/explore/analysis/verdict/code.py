@@ -208,7 +208,8 @@ def redundancy(uops: Sequence[UOp], kernel: Kernel) -> float:
     needed = 0
     for node in kernel.ast.toposort():
         if node.op is Ops.REDUCE:
-            needed += prod(size_of(loop) for loop in {*node.ranges, *node.src[1:]} if loop.op is Ops.RANGE)
+            loops = {*node.ranges, *node.src[1:]}
+            needed += node.dtype.count * prod(size_of(loop) for loop in loops if loop.op is Ops.RANGE)
     executed, times = 0, [1]
     for node in uops:
         if node.op is Ops.RANGE:

@@ -309,7 +309,7 @@ class _Loops:
     def _arithmetic(self) -> tuple[int, str, tuple[float, float], str]:
         """Operations, their type, 10⁹ of them a second by all threads and by the kernel's, unused dot instructions."""
         types = self.info.arithmetic
-        dots = next((one for one in types if one.endswith("dot")), "")
+        dots = next((one for one in types if one.endswith(("dot", "tile"))), "")
         floats = "float64" if "float64" in types and "float32" not in types else "float32"
         kind = dots or (floats if types else "int32")
         redundant = redundancy(self.kept.uops, self.kernel)
