@@ -153,7 +153,7 @@ class Capture(Readable):
         if recorder.earlier:
             is_one = recorder.lazy_inputs == 1
             text = f"{count_text(recorder.lazy_inputs, 'input')} had no values yet when the capture began: "
-            text += f"{'it is' if is_one else 'they are'} computed first, and folded in the graph. "
+            text += f"{'it is' if is_one else 'they are'} computed first. "
             text += ".realize() before the capture leaves that out."
             notes.append(("note", text, None))
         if recorder.left_out:
