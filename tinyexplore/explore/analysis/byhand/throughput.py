@@ -18,10 +18,10 @@ from math import prod
 from typing import Any, Literal
 
 from tinyexplore.explore.analysis.byhand.ports import port_words
-from tinyexplore.explore.analysis.byhand.throughput_picture import throughput_svg
+from tinyexplore.explore.analysis.byhand.throughput_picture import bounds, throughput_svg
 from tinyexplore.explore.analysis.comparing.instructions import hot_loop
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.readable import ReadableRow, Table
 from tinyexplore.target import Target
 from tinyexplore.uop import AxisKind, Ops, UOp
 from tinyexplore.util.config import getenv
@@ -143,6 +143,11 @@ class Throughput(ReadableRow):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "image/svg+xml": self.svg()}
+
+    def _repr_html_(self) -> str:
+        rows = tuple((words, f"{cycles:,.2f} cycles") for words, cycles in bounds(self))
+        notes = (self.reason, f"{self.cpu}, {self.tool}. print() lists the instructions.")
+        return Table(self.in_words(), ("bound", "an iteration takes"), rows, notes).html()
 
     def in_words(self) -> str:
         return f"throughput of {self.kernel or 'a loop'}: {self.cycles:,.2f} cycles an iteration"
