@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from tinyexplore.explore.analysis.machine.loops import Loops, Memory, Team, shares
+from tinyexplore.explore.analysis.machine.loops import HugePageMemory, Loops, Team, shares
 from tinyexplore.explore.analysis.machine.table import ceilings
 
 SHORT = 0.0004  # seconds of one measurement: long beside its start, short beside what disturbs it
@@ -32,13 +32,13 @@ class Prober:
     def __init__(self, threads: int) -> None:
         self.loops = Loops()
         self.threads = threads
-        self._from: Memory | None = None
-        self._to: Memory | None = None
+        self._from: HugePageMemory | None = None
+        self._to: HugePageMemory | None = None
 
     def memory(self, nbytes: int) -> tuple[int, int]:
         """Addresses of two areas of at least `nbytes`, touched."""
         if self._from is None or self._from.nbytes < nbytes:
-            self._from, self._to = Memory(nbytes), Memory(nbytes)
+            self._from, self._to = HugePageMemory(nbytes), HugePageMemory(nbytes)
             for area in (self._from, self._to):
                 self.loops.stream("fill", 0, area.address, area.nbytes)
         assert self._to is not None
@@ -120,7 +120,7 @@ class Prober:
         nbytes = 64 << 20
         best = float("inf")
         for _ in range(3):
-            area = Memory(nbytes, huge=huge)
+            area = HugePageMemory(nbytes, huge=huge)
             start = time.perf_counter()
             self.loops.stream("fill", 0, area.address, nbytes)
             best = min(best, time.perf_counter() - start)

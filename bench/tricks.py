@@ -217,9 +217,9 @@ def everybody_holds(nodes: Any, chosen: Any) -> tuple[int, ...]:
 
 def without_plans() -> Any:
     from tinyexplore.compile.cache import runners
-    from tinyexplore.compile.reuse import Kept
+    from tinyexplore.compile.reuse import ReuseScope
 
-    return in_module("compile.reuse", _of_process=Kept(runners, None))()
+    return in_module("compile.reuse", _of_process=ReuseScope(runners, None))()
 
 
 def in_python() -> Any:

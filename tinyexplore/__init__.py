@@ -69,7 +69,7 @@ __all__ = [
 
 
 when_imported("tinyexplore.device", lambda: importlib.import_module("tinyexplore.devices"))  # registers all devices
-register_aliases()  # import paths by which programs of this family reach things
+register_aliases()  # import paths by which tinygrad programs reach things
 
 
 def _console() -> Recorder:

@@ -1,7 +1,7 @@
-"""Import paths by which programs of this family reach things: `tinyexplore.engine.jit`, `tinyexplore.shape.symbolic`, …
+"""Import paths by which tinygrad programs reach things: `tinyexplore.engine.jit`, `tinyexplore.shape.symbolic`, …
 
 The modules of these paths are not files: they are made when somebody imports them, and each of their names is looked up
-in its home when it is first asked for. So they cost nothing, and a floor knows no floor above it. Where a function of
+in its home when it is first requested. So they cost nothing, and a floor knows no floor above it. Where a function of
 that name stands already (`engine.realize`), it stays, and has the names as attributes: Python takes for a module what
 `sys.modules` has.
 """

@@ -1,4 +1,4 @@
-"""Where programs of this family import helpers from: those of `tinyexplore`, its options, and small functions."""
+"""Where tinygrad programs import helpers from: those of `tinyexplore`, its options, and small functions."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def temp(name: str) -> str:
 
 
 def cpu_time_execution(call: Callable[[], object], enable: bool) -> float | None:
-    """Calls; the seconds that it took where they are asked for."""
+    """Calls; the seconds that it took where they are requested."""
     began = time.perf_counter()
     call()
     return time.perf_counter() - began if enable else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,28 @@ def test_the_check_passes_where_nothing_was_added(project: Path, monkeypatch: py
     monkeypatch.setattr(prose, "counted", lambda: {"uop": {"word": 1}})
     with pytest.raises(SystemExit, match="uop: 1 findings of kind word, 0 accepted"):
         prose.main()
+
+
+def test_texts_of_the_front_end_and_cells_of_notebooks_are_read_and_code_is_not(project: Path) -> None:
+    (project / "view.ts").write_text(
+        'import x from "./twins";\nconst told = `${told} bytes`; // somebody\nconst title = "what nobody reads";\n'
+    )
+    (project / "lesson.ipynb").write_text(
+        json.dumps(
+            {"cells": [{"cell_type": "markdown", "source": ["Told.\n"]}, {"cell_type": "code", "source": ["told"]}]}
+        )
+    )
+    words = [
+        (finding.line, finding.text.split(":")[0])
+        for name in ("view.ts", "lesson.ipynb")
+        for finding in prose.findings(project / name)
+    ]
+    assert words == [(2, "'somebody'"), (3, "'nobody'"), (1, "'Told'")]
+
+
+def test_a_string_below_a_field_describes_it(project: Path) -> None:
+    (project / "module.py").write_text(
+        'from dataclasses import dataclass\n\n\n@dataclass\nclass Run:\n    """A run."""\n\n'
+        '    seconds: float\n    """How long it took."""\n    count: int\n'
+    )
+    assert [finding.text for finding in prose.findings(project / "module.py")] == ["Run.count is not described"]

@@ -19,7 +19,7 @@ from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer import RenderError
 from tinyexplore.target import Target
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.semantics import cast, evaluate, to_dtype_range
 
 SIZE = 16
@@ -44,7 +44,7 @@ def all_operations(dtype: DType) -> tuple[Ops, ...]:
 
 
 def arity(op: Ops) -> int:
-    return 1 if op in Group.UNARY else 3 if op in Group.TERNARY else 2
+    return 1 if op in OpGroups.UNARY else 3 if op in OpGroups.TERNARY else 2
 
 
 def apply(op: Ops, x: UOp, y: UOp, z: UOp) -> UOp:
@@ -60,7 +60,7 @@ def meaning(op: Ops, dtype: DType, x: Any, y: Any, z: Any) -> Any:
         return y if x < y else z
     if op in (Ops.SHL, Ops.SHR):
         y = to_dtype_range(y & (dtype.bits - 1), dtype)
-    result = dtypes.bool if op in Group.COMPARE else dtype
+    result = dtypes.bool if op in OpGroups.COMPARE else dtype
     return evaluate(op, result, *(x, y, z)[: arity(op)], src_dtypes=(dtype,) * arity(op))
 
 

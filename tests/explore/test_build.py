@@ -15,9 +15,9 @@ from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import (
     Allocated,
+    CandidateMeasured,
     Decided,
     Freed,
-    Measured,
     Rebuilt,
     Recorder,
     Rewrote,
@@ -158,8 +158,8 @@ def test_decisions_and_candidates_stand_in_their_stage():
         values = LazyBuffer.iota(4, dtypes.int32, "PYTHON")
         recorder.record(StageBegan("schedule", (values,), None))
         recorder.record(Decided(values, "realize", "an output"))
-        recorder.record(Measured(Candidate(), 2e-6))
-        recorder.record(Measured(Candidate(), math.inf))
+        recorder.record(CandidateMeasured(Candidate(), 2e-6))
+        recorder.record(CandidateMeasured(Candidate(), math.inf))
         recorder.record(StageEnded("schedule", (), 0.0))
     (stage,) = build_trace(recorder).stages
     assert [(decision.decision, decision.reason) for decision in stage.decisions] == [("realize", "an output")]

@@ -15,7 +15,7 @@ from tinyexplore.explore import CaptureError
 from tinyexplore.explore.analysis.byhand import streams
 from tinyexplore.explore.analysis.byhand.caches import TooLong, model_caches
 from tinyexplore.explore.analysis.byhand.lru import Cache, NativeSimulator, PlainSimulator, caches_of
-from tinyexplore.explore.analysis.byhand.streams import AddressStream, DataDependent
+from tinyexplore.explore.analysis.byhand.streams import AddressStream, DataDependentAddress
 from tinyexplore.target import Target
 from tinyexplore.uop import Ops, UOp
 
@@ -149,7 +149,7 @@ def test_where_an_index_is_data_the_kernel_is_run() -> None:
     table, index = Tensor.rand(100, 4).realize(), Tensor([3, 3, 99, 0]).realize()
     without = explore(lambda: table[index], repeat=1, noopt=1)
     number = max(kernel.id for kernel in without.trace.kernels)
-    with pytest.raises(DataDependent, match="keep_inputs=True"):
+    with pytest.raises(DataDependentAddress, match="keep_inputs=True"):
         without.kernels[number].caches()
     model = explore(lambda: table[index], repeat=1, noopt=1, keep_inputs=True).kernels[number].caches()
     assert model.stream.is_data_dependent and model.total.touches > 0

@@ -107,7 +107,7 @@ def test_what_a_kernel_writes_in_place_is_kept_as_it_was_before() -> None:
     assert debugger.finish().read("data0") == x.tolist() == [1, 1, 5, 5, 1, 1, 1, 1]
 
 
-def test_inputs_that_were_not_kept_can_be_given_or_made_up() -> None:
+def test_inputs_that_were_not_kept_can_be_given_or_generated() -> None:
     x = Tensor(np.ones(6, np.float32)).realize()
     view = explore(lambda: x * 3, noopt=1, repeat=1)
     with pytest.raises(DebuggerError, match="keep_inputs=True"):
@@ -120,8 +120,8 @@ def test_inputs_that_were_not_kept_can_be_given_or_made_up() -> None:
         12,
         15,
     ]
-    made_up = view.kernels[0].debug(inputs="made up").finish()
-    assert made_up.read("data0", 1, 2) == [3.0, 6.0] and "not kept" in repr(made_up)
+    generated = view.kernels[0].debug(inputs="generated").finish()
+    assert generated.read("data0", 1, 2) == [3.0, 6.0] and "not kept" in repr(generated)
     few = explore(lambda: x * 3, keep_inputs=10, noopt=1, repeat=1)
     assert any("would pass the limit of 10 bytes" in message.text for message in few.trace.messages)
     few.close()

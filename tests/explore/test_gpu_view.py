@@ -13,7 +13,7 @@ from tinyexplore import Tensor, explore
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore.analysis.byhand.gpu import GPUView
 from tinyexplore.explore.analysis.byhand.occupancy import live_registers, occupancy
-from tinyexplore.explore.analysis.byhand.warps import Request, Warps, loops_around
+from tinyexplore.explore.analysis.byhand.warps import WarpRequest, Warps, loops_around
 from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.explore.notebook.requests import Answers
 from tinyexplore.target import GPUS
@@ -31,14 +31,14 @@ def special(name: str, size: int) -> UOp:
 X, Y, GROUP = special("lidx0", N), special("lidx1", N), special("gidx0", 4)
 
 
-def asked(*nodes: UOp, warp: int = 0) -> list[Request]:
+def asked(*nodes: UOp, warp: int = 0) -> list[WarpRequest]:
     """What a warp of the second group asks at each load and store."""
     program = linear(*nodes)
     warps = Warps(program, 32)
     return [warps.request(node, (1,), warp, {}) for _, node, _ in loops_around(program)]
 
 
-def loaded(place: UOp | int) -> Request:
+def loaded(place: UOp | int) -> WarpRequest:
     value = load(pointer(1, F32, 1 << 16), place)
     return asked(store(pointer(0, F32, 1 << 16), GROUP * 1024 + Y * N + X, value))[0]
 
@@ -72,7 +72,7 @@ def test_every_second_float_uses_half_of_what_moves() -> None:
     assert (found.segments, found.efficiency) == (8, 0.5)
 
 
-def tile(words: int, place: UOp, base: Any = F32) -> Request:
+def tile(words: int, place: UOp, base: Any = F32) -> WarpRequest:
     shared = UOp(Ops.DEFINE_LOCAL, PtrDType(base, words, "shared"), (), "tile0")
     value = UOp(Ops.LOAD, base, (shared.index(place),))
     return asked(store(pointer(0, base, 1024), Y * N + X, value))[0]
@@ -126,11 +126,11 @@ def test_conflicts_and_segments_are_what_brute_force_finds(nbytes: int) -> None:
     strided = [[lane * stride * nbytes for lane in range(32)] for stride in range(34)]
     for one in [*strided, *(rng.integers(0, most, 32) * nbytes for most in (4, 64, 4096) for _ in range(50))]:
         lanes = [int(at) for at in one]
-        assert Request(tuple(lanes), nbytes, shared=True).degree == cycles(lanes, nbytes)
+        assert WarpRequest(tuple(lanes), nbytes, shared=True).degree == cycles(lanes, nbytes)
         touched = np.zeros(max(lanes) + 64, bool)
         for at in lanes:
             touched[at : at + nbytes] = True
-        found = Request(tuple(lanes), nbytes)
+        found = WarpRequest(tuple(lanes), nbytes)
         assert found.wanted == touched.sum()
         assert found.segments == sum(touched[at : at + 32].any() for at in range(0, len(touched), 32))
 

@@ -191,7 +191,7 @@ def test_a_page_of_a_trace_file_answers_as_far_as_the_file_goes(
     serving = Serving(lambda kind, data: None)
     serving.open(trace_to_bytes(trace), carried_of(trace, {}).to_json())
     assert "were not kept" in asked(serving, ask="debug", kernel=0)["error"]
-    assert asked(serving, ask="debug", kernel=0, do="made up")["note"]
+    assert asked(serving, ask="debug", kernel=0, do="generated")["note"]
 
 
 def test_a_page_carries_engine_and_python_and_may_ask_nobody(view: Explorer, monkeypatch: Any) -> None:

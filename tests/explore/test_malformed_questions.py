@@ -20,7 +20,7 @@ FIELDS = ("node", "stage", "step", "rule", "a", "b", "moves", "kernel", "branch"
 FIELDS += ("counters", "lane", "before", "after", "targets", "other")
 KINDS = tuple(kind for kind in REQUESTS if kind != "rosetta")
 BY_HAND = ("debug", "caches", "gpu", "throughput", "rosetta")
-ACTIONS = ("step", "back", "run to", "run until", "iteration", "restart", "finish", "made up", "no action")
+ACTIONS = ("step", "back", "run to", "run until", "iteration", "restart", "finish", "generated", "no action")
 VALUES: tuple[Any, ...] = (None, True, False, -1, 0, 1, 3, 10**6, 2**31, 2**63, 10**40, 1.5, float("nan"), float("inf"))
 VALUES += ("", "x", "0", "a" * 5000, "\ud800", "__class__", [], {}, [0], [[0]], {"a": 1}, [[[[[[[]]]]]]], "(" * 300)
 VALUES += (["reshape", [2**40]], [["reshape", [2, -1]]], {"k0": 10**30}, "1+1", "value > 10**10**10", "9**9**9")

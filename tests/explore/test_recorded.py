@@ -49,7 +49,7 @@ def test_the_limit_is_kept_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not all, here" in note
 
 
-def test_inputs_that_were_not_kept_are_made_up_and_it_says_so() -> None:
+def test_inputs_that_were_not_kept_are_generated_and_it_says_so() -> None:
     view = explore(lambda: Tensor(X).realize() + 1, repeat=1)
     page = view.to_html(iterations=30)
     assert "tinyexplore" in page and view.trace.recordings == (), "the page has them, not the trace"

@@ -512,13 +512,13 @@ def test_the_text_of_a_session_is_equal_from_run_to_run():
 
 
 def test_every_pass_replays_to_the_graph_it_left(session):
-    from tinyexplore.explore.tracefile.replay import Replay
+    from tinyexplore.explore.tracefile.replay import StageReplay
 
     trace = session.trace
     stages = [stage for stage in trace.stages if stage.steps]
     assert stages
     for stage in stages:
-        replay = Replay(trace, stage.id)
+        replay = StageReplay(trace, stage.id)
         end = replay.graph_at(len(stage.steps))
         assert tuple(end.nodes[root].node for root in end.root) == stage.after, stage.name
         for shown in end.nodes.values():

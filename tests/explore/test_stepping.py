@@ -11,7 +11,7 @@ from tests.backends.test_arithmetic import SIZE, apply, operations
 from tests.fuzz.stepping import check, contents_of, one_nan, plain, stepped
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.explore.analysis.byhand.stepping import SteppingProgram, element_view
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
@@ -79,4 +79,4 @@ def test_every_uop_that_does_something_is_told_once_and_in_order() -> None:
     assert [entry for entry in told if entry[0] is Ops.LOAD] == [(Ops.LOAD, 3.0, 0, None), (Ops.LOAD, 5.0, 1, None)]
     stores = [(Ops.STORE, 7.0, 0, None, [0.0]), (Ops.STORE, 11.0, 1, None, [0.0])]
     assert [entry for entry in told if entry[0] is Ops.STORE] == stores
-    assert sum(entry[0] in Group.ALU for entry in told) == 2 * 3, "index, product and sum"
+    assert sum(entry[0] in OpGroups.ALU for entry in told) == 2 * 3, "index, product and sum"

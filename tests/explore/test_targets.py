@@ -120,6 +120,6 @@ def test_a_gpus_kernel_is_shown_in_its_languages_and_takes_opts_of_its_own() -> 
     assert {"NOLOCALS(0)", "GROUP(2, 8)", "GROUPTOP(2, 8)"} <= set(view.kernels[kernel.id].available_opts())
     with pytest.raises(NotKeptError, match="many work-items go through it together"):
         view.kernels[kernel].caches()
-    assert view.kernels[kernel.id].debug("made up").finish().reason == "at the end"
+    assert view.kernels[kernel.id].debug("generated").finish().reason == "at the end"
     with pytest.raises(WhatIfError, match="no stage 'c' of kernel 0 can be edited; there are: opts, uops"):
         view.kernels[kernel.id].edit_text("c")

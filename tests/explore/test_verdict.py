@@ -13,9 +13,9 @@ from bench.verdicts import least_disturbed, programs
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.byhand import throughput as throughput_module
 from tinyexplore.explore.analysis.machine.table import Ceilings
-from tinyexplore.explore.analysis.requests import Source, respond
+from tinyexplore.explore.analysis.requests import RequestSource, respond
 from tinyexplore.explore.analysis.verdict.access import AccessPattern, CacheShape, runs_of
-from tinyexplore.explore.analysis.verdict.facts import Facts, facts_of
+from tinyexplore.explore.analysis.verdict.facts import KernelFacts, facts_of
 from tinyexplore.explore.analysis.verdict.rules import KINDS, RULES, judge
 from tinyexplore.explore.analysis.verdict.verdict import program_verdict, verdict_of
 from tinyexplore.explore.tracefile.model import Ceiling
@@ -25,8 +25,8 @@ STORED: dict[str, Any] = json.loads((Path(__file__).parent / "verdict_facts.json
 PROGRAMS = {one.name: one for one in programs()}
 
 
-def facts(name: str) -> Facts:
-    return Facts.from_data(STORED[name]["facts"])
+def facts(name: str) -> KernelFacts:
+    return KernelFacts.from_data(STORED[name]["facts"])
 
 
 def test_every_program_of_the_table_has_stored_facts() -> None:
@@ -48,13 +48,13 @@ def test_a_verdict_has_a_sentence_its_evidence_and_something_to_try(name: str) -
     assert found.share_of_limit is not None and 0 < found.share_of_limit <= 1
     assert found.share_of_limit == pytest.approx(min(1.0, facts(name).limit_us / facts(name).judged_us), abs=1e-3)
     assert {one.panel for one in found.evidence} <= {"timing", "roofline", "caches", "throughput", "code"}
-    assert found.text in str(found).replace("\n", " ") and "Facts(" not in str(found)
+    assert found.text in str(found).replace("\n", " ") and "KernelFacts(" not in str(found)
     assert found._repr_html_().startswith("<div")
 
 
 def test_facts_survive_a_file() -> None:
     one = facts("matmul 1024")
-    assert Facts.from_data(json.loads(json.dumps(one.as_data()))) == one
+    assert KernelFacts.from_data(json.loads(json.dumps(one.as_data()))) == one
 
 
 BASE = replace(
@@ -217,7 +217,7 @@ def test_a_real_kernel_gets_its_kind_or_the_verdict_is_noise(name: str) -> None:
         assert found.kind in PROGRAMS[name].kinds or _is_of_another_machine(name, found.facts)
 
 
-def _is_of_another_machine(name: str, found: Facts) -> bool:
+def _is_of_another_machine(name: str, found: KernelFacts) -> bool:
     """What differs where vectors are narrower, or memory faster: the numbers say why."""
     if name.startswith("matmul 512 with spills"):  # 32 registers hold the tile that 16 do not
         return found.stack < 4
@@ -238,12 +238,12 @@ def test_a_gpu_gets_a_verdict_of_the_model_which_says_so() -> None:
 def test_views_and_pages_get_a_row_for_each_kernel_and_one_for_the_program() -> None:
     a, b = (Tensor.rand(96, 96).realize() for _ in range(2))
     view = explore(lambda: ((a @ b).contiguous(), a.exp()), repeat=5)
-    answer = respond(Source(lambda: view.trace, lambda: view.capture.analyses), {"ask": "verdicts"})
+    answer = respond(RequestSource(lambda: view.trace, lambda: view.capture.analyses), {"ask": "verdicts"})
     assert [row["kernel"] for row in answer["rows"]] == [kernel.id for kernel in view.trace.kernels]
     assert answer["whole"]["kind"] in KINDS and answer["whole"]["kernel"] in range(len(view.trace.kernels))
     assert all(row["evidence"] and row["tone"] in ("fast", "middle", "slow", "none") for row in answer["rows"])
     cold = explore(lambda: a + b, repeat=1)
-    source = Source(lambda: cold.trace, lambda: cold.capture.analyses)
+    source = RequestSource(lambda: cold.trace, lambda: cold.capture.analyses)
     assert respond(source, {"ask": "verdicts"}) == {
         "rows": [],
         "whole": None,

@@ -28,9 +28,9 @@ from tinyexplore.explore.analysis.byhand.stepping import SteppingProgram, elemen
 from tinyexplore.explore.recording.kept import buffer_types
 from tinyexplore.kernel import Kernel, apply_opt, available_opts
 from tinyexplore.target import Target
-from tinyexplore.uop import AxisKind, Group, Ops, UOp, index_const
+from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp, index_const
 
-VECTORS = Target("TEST", "any", "any", "", 32, 16, 2, 32768, 1 << 20, frozenset(Group.TRANSCENDENTAL), dtypes.floats)
+VECTORS = Target("TEST", "any", "any", "", 32, 16, 2, 32768, 1 << 20, frozenset(OpGroups.TRANSCENDENTAL), dtypes.floats)
 MOST_STEPS = 60_000
 
 _ON_FLOATS = (Ops.ADD, Ops.MUL, Ops.FDIV, Ops.MAX, Ops.MIN, Ops.MOD, Ops.POW)

@@ -17,7 +17,7 @@ from typing import Any
 import z3
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop import Group, Ops, Rule, UPat, algebra, divmod, known
+from tinyexplore.uop import OpGroups, Ops, Rule, UPat, algebra, divmod, known
 from tinyexplore.uop import bounds as bounds_module
 from tinyexplore.uop.pattern import _ANY_ARG
 
@@ -119,7 +119,7 @@ class Node:
         self.value = world.value(self) if src else None
 
     def alu(self, op: Ops, *others: Node) -> Node:
-        dtype = dtypes.bool if op in Group.COMPARE else self.dtype
+        dtype = dtypes.bool if op in OpGroups.COMPARE else self.dtype
         return Node(self.world, op, dtype, (self, *[self.world.node(other, self.dtype) for other in others]))
 
     def __add__(self, other: Any) -> Node:
@@ -233,7 +233,7 @@ class World:
             return self.limits[node]
         if node.op is Ops.CONST:
             return node.arg, node.arg
-        if node.op in Group.COMPARE:
+        if node.op in OpGroups.COMPARE:
             return self.function(bounds_module._compare)(node.op, node.src)
         interval = self.interval(node)
         if self.least <= interval[0] and interval[1] <= self.most:
@@ -372,7 +372,7 @@ def made(world: World, pattern: UPat, dtype: Any, bound: dict[str, Node], forms:
     else:
         (op,) = pattern.ops
         sources = tuple([made(world, src, dtype, bound, forms) for src in pattern.src or ()])
-        kind = dtypes.bool if op in Group.COMPARE else sources[-1].dtype
+        kind = dtypes.bool if op in OpGroups.COMPARE else sources[-1].dtype
         found = Node(world, op, kind, sources)
     if pattern.name is not None:
         bound[pattern.name] = found

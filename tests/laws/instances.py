@@ -6,12 +6,12 @@ from random import Random
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, UPat
+from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp, UPat
 from tinyexplore.uop.pattern import _ANY_ARG
 from tinyexplore.uop.semantics import to_dtype_range
 
 EVERY = frozenset(dtypes.fields().values())
-FLOAT_ONLY = Group.TRANSCENDENTAL | {Ops.SCALE, Ops.SQRT, Ops.FDIV, Ops.FLOOR}
+FLOAT_ONLY = OpGroups.TRANSCENDENTAL | {Ops.SCALE, Ops.SQRT, Ops.FDIV, Ops.FLOOR}
 INTEGER_ONLY = frozenset({Ops.IDIV, Ops.SHL, Ops.SHR})
 INTEGER_OR_BOOL = frozenset({Ops.AND, Ops.OR, Ops.XOR})
 NUMBERS_ONLY = frozenset({Ops.NEG, Ops.MOD})
@@ -20,9 +20,9 @@ SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, float("inf"), -float("inf"), float(
 
 def dtypes_of(op: Ops) -> frozenset[DType]:
     """The dtypes that `op` can give."""
-    if op in Group.COMPARE:
+    if op in OpGroups.COMPARE:
         return frozenset((dtypes.bool,))
-    if op in Group.DOT:
+    if op in OpGroups.DOT:
         return frozenset()  # of words, which no pattern asks for
     if op in FLOAT_ONLY:
         return frozenset(dtypes.floats)
@@ -45,7 +45,7 @@ def allowed(pattern: UPat) -> frozenset[DType]:
 
 
 def _passed_up(op: Ops, sources: tuple[UPat, ...]) -> frozenset[DType]:
-    if op in Group.COMPARE or op in (Ops.CAST, Ops.BITCAST):
+    if op in OpGroups.COMPARE or op in (Ops.CAST, Ops.BITCAST):
         return EVERY
     values = sources[1:] if op is Ops.WHERE else sources
     return frozenset.intersection(EVERY, *map(allowed, values))
@@ -82,14 +82,14 @@ class Instances:
             return self.constant(dtype) if pattern.arg is _ANY_ARG else UOp.const(dtype, pattern.arg)
         if pattern.ops == {Ops.VECTORIZE}:
             return UOp(Ops.VECTORIZE, dtype, (self.constant(dtype.scalar),) * dtype.count)
-        ops = sorted(op for op in pattern.ops if op in Group.ALU and dtype.scalar in dtypes_of(op))
+        ops = sorted(op for op in pattern.ops if op in OpGroups.ALU and dtype.scalar in dtypes_of(op))
         if not ops:
             return None
         op = self.random.choice(ops)
         patterns = pattern.src or (UPat(),) * _arity(op)
         if len(patterns) != _arity(op):
             return None
-        if op in Group.COMMUTATIVE and self.random.random() < 0.5:
+        if op in OpGroups.COMMUTATIVE and self.random.random() < 0.5:
             patterns = patterns[::-1]
         sources = []
         for part, kind in zip(patterns, self._source_dtypes(op, dtype, patterns), strict=True):
@@ -106,7 +106,7 @@ class Instances:
     def _source_dtypes(self, op: Ops, dtype: DType, patterns: tuple[UPat, ...]) -> list[DType | None]:
         if op is Ops.WHERE:
             return [dtypes.bool.vec(dtype.count), dtype, dtype]
-        if op not in Group.COMPARE and op not in (Ops.CAST, Ops.BITCAST):
+        if op not in OpGroups.COMPARE and op not in (Ops.CAST, Ops.BITCAST):
             return [dtype] * len(patterns)
         kinds = frozenset.intersection(*map(allowed, patterns))
         if op is Ops.BITCAST:
@@ -170,4 +170,4 @@ class Instances:
 
 
 def _arity(op: Ops) -> int:
-    return 1 if op in Group.UNARY else 3 if op in Group.TERNARY else 2
+    return 1 if op in OpGroups.UNARY else 3 if op in OpGroups.TERNARY else 2

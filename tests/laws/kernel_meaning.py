@@ -10,7 +10,7 @@ from functools import partial, reduce
 from typing import Any
 
 from tests.laws.meaning import Lanes
-from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.uop.semantics import evaluate
 
@@ -168,7 +168,7 @@ class Machine:
             case Ops.GEP:
                 vector, *axis = (known[src] for src in node.src)
                 return (vector[axis[0][0] if axis else node.arg],)
-        assert node.op in Group.ALU, f"{node.op} has no value in range form"
+        assert node.op in OpGroups.ALU, f"{node.op} has no value in range form"
         return _lane_by_lane(node.op, node, [known[src] for src in node.src])
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from tests.laws.kernel_meaning import Machine, run_kernel
 from tinyexplore.codegen.rewrites import accumulators, dot_products, fp8, simplify, unroll, vectorize
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.uop import Axis, AxisKind, Group, Ops, PatternMatcher, Rule, UOp, graph_rewrite, index_const
+from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, PatternMatcher, Rule, UOp, graph_rewrite, index_const
 from tinyexplore.uop.semantics import evaluate, to_bits
 
 Law = Callable[[Rule, "Pieces"], bool]
@@ -256,7 +256,7 @@ def summed(pieces: Pieces, axes: list[UOp]) -> tuple[UOp, Ops]:
     if pick < 0.15:
         return product_of_a_core(pieces, axes), Ops.ADD
     if pick < 0.4:
-        return product_of_words(pieces, axes, op=pieces.random.choice(sorted(Group.DOT))), Ops.ADD
+        return product_of_words(pieces, axes, op=pieces.random.choice(sorted(OpGroups.DOT))), Ops.ADD
     if pick < 0.6:
         return pieces.load(axes, dtypes.float32) * pieces.load(axes, dtypes.float32), Ops.ADD
     dtype = pieces.random.choice((*NUMBERS, dtypes.bool))
@@ -423,7 +423,7 @@ def widen(rule: Rule, pieces: Pieces) -> bool:
         before = UOp(op, kind, (source(dtypes.bool), source(kind), source(kind)))
     else:
         sources = [source(kind) for _ in range(3 if op is Ops.MULACC else 2)]
-        before = UOp(op, dtypes.bool if op in Group.COMPARE else kind, tuple(sources))
+        before = UOp(op, dtypes.bool if op in OpGroups.COMPARE else kind, tuple(sources))
     after = rule(before)
     if after is None:
         return False
@@ -577,7 +577,7 @@ def dot_written_out(rule: Rule, pieces: Pieces) -> bool:
     dot = product_of_words(pieces, [], op=op, lanes=pieces.random.choice((1, 2, 8)))
     start = pieces.load([], dot.dtype.scalar, lanes=dot.dtype.count)
     after = rule(dot.replace(src=(*dot.src[:2], start)), pieces.context())
-    assert after is not None and not Group.DOT & {one.op for one in after.toposort()}
+    assert after is not None and not OpGroups.DOT & {one.op for one in after.toposort()}
     machine = Machine(pieces.memory, False)
     x, y, z, found = (machine.value(one, {}) for one in (*dot.src[:2], start, after))
     if op is Ops.DOT_I8:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.semantics import evaluate
 
 Lanes = tuple[Any, ...]
@@ -62,7 +62,7 @@ def _well_typed(node: UOp) -> bool:
     op, dtype, kinds = node.op, node.dtype, [src.dtype for src in node.src]
     if op is Ops.CONST:
         return dtype.scalar is not dtypes.int64 or dtypes.min(dtypes.int64) <= node.arg <= dtypes.max(dtypes.int64)
-    if op not in Group.ALU:
+    if op not in OpGroups.ALU:
         return True
     if any(kind.count != dtype.count for kind in kinds):
         return False
@@ -70,7 +70,7 @@ def _well_typed(node: UOp) -> bool:
         return True
     if op is Ops.WHERE:
         return kinds[0].scalar is dtypes.bool and kinds[1] is dtype and kinds[2] is dtype
-    if op in Group.COMPARE:
+    if op in OpGroups.COMPARE:
         return dtype.scalar is dtypes.bool and kinds[0] is kinds[1]
     return all(kind is dtype for kind in kinds)
 

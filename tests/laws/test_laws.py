@@ -16,7 +16,7 @@ from tinyexplore.codegen.rewrites.fp8 import FP8_CONVERSIONS
 from tinyexplore.codegen.rewrites.narrow_comparisons import NARROW_COMPARISONS
 from tinyexplore.codegen.rewrites.small_floats import SMALL_FLOATS, WIDEN_SMALL_FLOATS
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop import Group, PatternMatcher, Rule, UOp
+from tinyexplore.uop import OpGroups, PatternMatcher, Rule, UOp
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.known import TENSOR_LAWS
 from tinyexplore.uop.semantics import cast, evaluate
@@ -64,7 +64,7 @@ def test_a_rule_keeps_value_and_type(rule: Rule, context: object) -> None:
             values = instances.values(before)
             found, expected = value_of(after, values), value_of(before, values)
             at = {written(leaf): value for leaf, value in values.items()}
-            if before.op in Group.TRANSCENDENTAL and before.dtype.scalar is dtypes.float16:
+            if before.op in OpGroups.TRANSCENDENTAL and before.dtype.scalar is dtypes.float16:
                 expected = rounded_twice(before, values)
             assert same_value(found, expected), f"{shown} at {at}: {expected} has become {found}"
     assert fired == FIRINGS, f"{rule.name} applied to {fired} of {MOST_TRIES} expressions made for {rule.pattern}"

@@ -17,7 +17,7 @@ import z3
 from tests.laws.instances import Instances
 from tests.laws.meaning import type_error, written
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop import Axis, AxisKind, Group, Ops, PatternMatcher, Rule, UOp
+from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, PatternMatcher, Rule, UOp
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.bounds import is_exact
 
@@ -89,7 +89,7 @@ class Translation:
             case Ops.WHERE:
                 return z3.If(*source)
         operations = OF_BOOLS if node.src and node.src[0].dtype is dtypes.bool else BINARY
-        if node.op not in operations or (node.op in OF_BOOLS and node.op not in Group.COMPARE and not of_bool):
+        if node.op not in operations or (node.op in OF_BOOLS and node.op not in OpGroups.COMPARE and not of_bool):
             raise Untranslatable(written(node))
         if node.op in (Ops.IDIV, Ops.MOD):
             self.conditions.append(source[1] != 0)

@@ -11,7 +11,7 @@ import pytest
 from tests.support.typescript import missing, run_typescript
 from tinyexplore import Tensor, Variable
 from tinyexplore.explore import Trace, capture
-from tinyexplore.explore.tracefile.replay import Replay
+from tinyexplore.explore.tracefile.replay import StageReplay
 from tinyexplore.util import toposort
 
 COUNT_GRAPHS = """
@@ -45,7 +45,7 @@ def test_every_pass_ends_in_what_it_returned(trace: Trace) -> None:
     assert len(passes(trace)) > 3
     for stage_id in passes(trace):
         stage = trace.stages[stage_id]
-        replay = Replay(trace, stage_id)
+        replay = StageReplay(trace, stage_id)
         graph = replay.graph_at(replay.count)
         assert tuple(graph.nodes[shown].node for shown in graph.root) == stage.after
         expected = toposort(stage.after, lambda i: trace.nodes[i].src)
@@ -68,7 +68,7 @@ def test_every_prefix_is_the_graph_with_the_first_steps_applied(trace: Trace) ->
     table: dict[Any, int] = {}
     for stage_id in passes(trace):
         stage = trace.stages[stage_id]
-        replay = Replay(trace, stage_id)
+        replay = StageReplay(trace, stage_id)
         for k in range(replay.count + 1):
             became = {step.before: step.after for step in stage.steps[:k]}
 
@@ -89,7 +89,7 @@ def test_every_prefix_is_the_graph_with_the_first_steps_applied(trace: Trace) ->
 
 def test_every_step_changes_something_that_stands_in_the_graph(trace: Trace) -> None:
     for stage_id in passes(trace):
-        replay = Replay(trace, stage_id)
+        replay = StageReplay(trace, stage_id)
         for k in range(1, replay.count + 1):
             graph = replay.graph_at(k)
             assert graph.changed
@@ -111,7 +111,7 @@ def test_typescript_replays_them_alike(trace: Trace, tmp_path: Path) -> None:
         ],
     }
     for stage_id in passes(trace):
-        replay = Replay(trace, stage_id)
+        replay = StageReplay(trace, stage_id)
         at = sorted({0, 1, replay.count // 2, replay.count})
         cases.append({"trace": slim, "stage": stage_id, "at": at})
         graphs = [replay.graph_at(k) for k in at]

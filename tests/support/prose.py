@@ -1,5 +1,7 @@
 """Findings in the project's language: words that a term of the field replaces, long sentences, undocumented fields.
 
+Texts are docstrings, comments, strings, documents, the front end's TypeScript, and the notebooks' markdown cells.
+
 `python -m tests.support.prose` prints the number of findings for each package; `python -m tests.support.prose PATH…`
 prints the findings of these files or folders. `--check` fails if a package has more findings than the accepted
 number in `tests/architecture/prose.json`. `--write` accepts the present numbers, after some were removed.
@@ -20,6 +22,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ACCEPTED = ROOT / "tests" / "architecture" / "prose.json"
 LONGEST_SENTENCE = 35  # words
+KINDS = (".py", ".md", ".ts", ".ipynb")
+SKIPPED = {".venv", "node_modules", "static"}
+# comments and strings of TypeScript; of a comment `/* … */` and of a template the lines, too
+TYPESCRIPT = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`""", re.DOTALL)
 STRINGS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))  # the latter from Python 3.12 on
 
 # a regular expression for words that say something in this project only, and the term to use
@@ -43,7 +49,7 @@ REPLACEMENTS = {
     r"\bprograms of (this|the) family\b": "tinygrad programs",
     r"\bbiograph(y|ies)\b": "rewrite history",
     r"\btwins?\b": "unrolled copies",
-    r"\bcones?\b": "dependency cone, fan-in, fan-out",
+    r"(?<!dependency )\bcones?\b": "dependency cone, fan-in, fan-out",
     r"\btouch(es|ed)?\b": "access",
     r"\brare branch(es)?\b": "cold path",
     r"\blive pages?\b": "page with engine, interactive page",
@@ -60,6 +66,13 @@ REPLACEMENTS = {
     r"\bgoes by\b|\bgo by\b": "depend on, follow",
     r"\bso many\b|\bas many as\b": "name the number",
     r"\bthe way of\b": "the path of",
+    r"\bwas not answered\b|\bdid not answer\b": "miss, miss rate",
+    r"\bhand[- ]coded\b": "default schedule, heuristic",
+    r"\bthe least beside each\b": "instructions per multiply-add",
+    r"\bwhat the compiler keeps\b": "cache",
+    r"\bremade\b|\brevived?\b": "rebuilt",
+    r"\bfences?\b": "guard pages",
+    r"\bworked out\b": "computed",
 }
 PATTERNS = {re.compile(pattern, re.IGNORECASE): term for pattern, term in REPLACEMENTS.items()}
 
@@ -81,12 +94,12 @@ class Finding:
 
 
 def files(paths: Iterable[Path]) -> Iterator[Path]:
-    """The Python and Markdown files under `paths`."""
+    """The Python, Markdown, TypeScript and notebook files under `paths`."""
     for path in paths:
         if path.is_file():
             yield path
             continue
-        yield from (one for one in sorted(path.rglob("*")) if one.suffix in (".py", ".md") and ".venv" not in one.parts)
+        yield from (one for one in sorted(path.rglob("*")) if one.suffix in KINDS and not SKIPPED & {*one.parts})
 
 
 def findings(path: Path) -> Iterator[Finding]:
@@ -95,6 +108,15 @@ def findings(path: Path) -> Iterator[Finding]:
     text = path.read_text("utf-8")
     if path.suffix == ".md":
         yield from in_prose(name, 1, markdown_prose(text))
+        return
+    if path.suffix == ".ipynb":
+        for cell in json.loads(text)["cells"]:
+            if cell["cell_type"] == "markdown":
+                yield from in_prose(name, 1, markdown_prose("".join(cell["source"])))
+        return
+    if path.suffix == ".ts":
+        for match in TYPESCRIPT.finditer(text):
+            yield from words(name, 1 + text[: match.start()].count("\n"), typescript_prose(match[0]))
         return
     tree = ast.parse(text)
     docstrings = set()
@@ -135,21 +157,30 @@ def words(path: str, line: int, text: str) -> Iterator[Finding]:
             yield Finding(path, line + plain[: match.start()].count("\n"), "word", f"{match[0]!r}: say {term}")
 
 
+def typescript_prose(text: str) -> str:
+    """A comment, or the words of a string: a single word is a key or a CSS class, and `${…}` is code."""
+    if text.startswith("/"):
+        return text
+    inner = re.sub(r"\$\{[^{}]*\}", " ", text[1:-1])
+    return inner if " " in inner.strip() else ""
+
+
 def markdown_prose(text: str) -> str:
     """A page without its code blocks; lines keep their numbers."""
     return re.sub(r"```.*?```", lambda match: "\n" * match[0].count("\n"), text, flags=re.DOTALL)
 
 
 def undocumented_fields(path: str, node: ast.ClassDef, doc: str, lines: list[str]) -> Iterator[Finding]:
-    """Fields of a dataclass that neither its docstring nor a comment on their line describes."""
+    """Fields of a dataclass that its docstring, a comment on their line and a string below them leave undescribed."""
     if not any("dataclass" in ast.unparse(one) for one in node.decorator_list):
         return
-    for field in node.body:
+    for field, following in zip(node.body, [*node.body[1:], None]):
         if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
             continue
         name = field.target.id
         last = field.end_lineno or field.lineno
         described = re.search(rf"\b{re.escape(name)}\b[^:\n.]*:", doc) or "#" in lines[last - 1]
+        described = described or (isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant))
         if not name.startswith("_") and "ClassVar" not in ast.unparse(field.annotation) and not described:
             yield Finding(path, field.lineno, "field", f"{node.name}.{name} is not described")
 
@@ -164,6 +195,8 @@ def packages() -> dict[str, list[Path]]:
         ROOT / "docs" / "explorer",
         ROOT / "README.md",
     ]
+    parts["front end"] = [ROOT / "widgets" / "src"]
+    parts["notebooks"] = [ROOT / "notebooks"]
     return parts
 
 

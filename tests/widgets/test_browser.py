@@ -522,7 +522,7 @@ def test_a_cone_leaves_only_sources_and_users(open_page: Open) -> None:
     tab.click(".boxes .box:has-text('REDUCE ADD')")
     tab.focus(".tinyexplore")
     tab.keyboard.press("i")
-    assert "outside the cone" in tab.inner_text(".status")
+    assert "outside the dependency cone" in tab.inner_text(".status")
     assert "data3" not in tab.text_content(".boxes")
     tab.keyboard.press("i")
     assert len(tab.query_selector_all(".boxes .box")) == 19

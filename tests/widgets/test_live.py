@@ -62,7 +62,7 @@ def test_nothing_starts_before_somebody_asks_and_the_first_answer_comes_with_pro
 ) -> None:
     ready(page)
     assert page.get_attribute("html", "data-live") == "asleep"
-    assert page.inner_text(".live") == "live page"
+    assert page.inner_text(".live") == "page with engine"
     stage, step, node, rule = firing(view)
     go(page, stage, step, node)
     page.wait_for_selector(".live progress")
@@ -229,6 +229,6 @@ def test_what_takes_long_can_be_cancelled_and_the_next_question_starts_python_an
           return [await asked, document.documentElement.dataset.live];
         }"""
     )
-    assert found == ["cancelled: ask again, and Python starts anew", "asleep"]
+    assert found == ["cancelled: ask again, and Python restarts", "asleep"]
     answer = page.evaluate("tinyexploreEngine.ask({ask: 'debug', kernel: 0, do: 'look'})")
     assert answer["position"] == 0

@@ -97,7 +97,7 @@ def test_a_click_selects_and_a_double_click_isolates(open_page: Open, trace: Tra
     assert state(tab)["selected"] == list(module.nodes)
     assert tab.get_attribute("[data-module][aria-selected=true]", "data-module") == key
     tab.dblclick(f"[data-module='{key}'] .name b")
-    assert "outside the cone" in tab.inner_text(".status")
+    assert "outside the dependency cone" in tab.inner_text(".status")
     assert tab.get_attribute(".hops [aria-pressed=true]", "title") == "At most 1 edge away"
     kernel = module.kernels[0]
     tab.click(f"[data-module='{key}'] .kernel-chips .k-{kernel}")

@@ -87,7 +87,7 @@ def test_kernels_of_the_wasm_device_can_always_be_run(shown: Callable[[str], Any
     assert tab.locator('.listing[data-language="wat"] .t-call').count() > 20
     tab.get_by_role("button", name="Run here").click()
     tab.wait_for_selector(DONE)
-    assert "results as expected" in tab.inner_text(".run-here") and "made-up numbers" in tab.inner_text(".run-here")
+    assert "results as expected" in tab.inner_text(".run-here") and "generated numbers" in tab.inner_text(".run-here")
 
 
 def test_a_page_that_runs_nothing_is_not_allowed_to(view: Explorer) -> None:

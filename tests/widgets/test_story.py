@@ -34,7 +34,7 @@ def test_a_newcomer_walks_through_the_story_by_key_and_ends_in_the_workbench(ope
         sentences.append(tab.inner_text(".sentence"))
         pictures.append(tab.inner_html(".picture"))
         tab.keyboard.press("ArrowRight")
-    assert sentences[0] == "4 lines of your Python asked for 20 operations on tensors."
+    assert sentences[0] == "4 lines of your Python built 20 operations on tensors."
     assert sentences[2].startswith("The scheduler makes 2 kernels of them")
     assert len(set(sentences)) == len(set(pictures)) == len(TITLES)
     assert tab.evaluate("tinyexplore.handle.mode") == "workbench"

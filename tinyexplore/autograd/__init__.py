@@ -1,6 +1,6 @@
 """Reverse-mode differentiation: the tape's steps, and one gradient rule per operation."""
 
-from tinyexplore.autograd.again import FoundStep, Walk
+from tinyexplore.autograd.again import FoundStep, GradientWalk
 from tinyexplore.autograd.graph import Forgotten, OwnRule, OwnRuleAt, taped_graph
 from tinyexplore.autograd.places import picked_gradient, taken_gradient
 from tinyexplore.autograd.rules import (
@@ -13,7 +13,7 @@ from tinyexplore.autograd.rules import (
     stationary_gradient,
 )
 from tinyexplore.autograd.running import cumprod_gradient, logcumsumexp_gradient
-from tinyexplore.autograd.tape import GradientRule, Step, Taped, gradients
+from tinyexplore.autograd.tape import GradientRule, Taped, TapeEntry, gradients
 from tinyexplore.autograd.taped import TapedBuffer
 
 __all__ = [
@@ -23,10 +23,10 @@ __all__ = [
     "GradientRule",
     "OwnRule",
     "OwnRuleAt",
-    "Step",
+    "TapeEntry",
     "Taped",
     "TapedBuffer",
-    "Walk",
+    "GradientWalk",
     "assigned_gradient",
     "cat_gradient",
     "cumprod_gradient",

@@ -1,4 +1,4 @@
-"""Gradients of gradients: the walk back over the tape is done once more, on the tape, when somebody asks for them.
+"""Gradients of gradients: the walk back over the tape is done once more, on the tape, when needed.
 
 Until then a gradient remembers only which walk it comes from. So the first walk costs what it costs without this, and
 what nobody differentiates twice is never built twice.
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any, cast
 from weakref import ref
 
-from tinyexplore.autograd.tape import Step, Taped
+from tinyexplore.autograd.tape import Taped, TapeEntry
 from tinyexplore.autograd.taped import TapedBuffer, same_gradient
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 
 
-class Walk:
+class GradientWalk:
     """What one call of `gradients` went through: `reached`, as it gave it, from the gradient `seed` of the root.
 
     The values of the first walk are used again where they still are: as long as nothing was computed, all of them.
@@ -34,26 +34,26 @@ class Walk:
         return self._found[id(target)]
 
     def _repeated(self) -> dict[int, TapedBuffer]:
-        found: dict[int, TapedBuffer] = {id(self._trail[0][0]): self._seed}
-        for tensor, step, known in self._trail:
-            gradient, value = found[id(tensor)], known()
+        rebuilt: dict[int, TapedBuffer] = {id(self._trail[0][0]): self._seed}
+        for tensor, step, rebuilt_source in self._trail:
+            gradient, value = rebuilt[id(tensor)], rebuilt_source()
             if value is not None:
-                gradient = found[id(tensor)] = TapedBuffer(value, gradient._ctx)
+                gradient = rebuilt[id(tensor)] = TapedBuffer(value, gradient._ctx)
             if step is None:
                 continue
             for source, part in zip(step.inputs, step.rule(_on_tape(tensor, step), cast(LazyBuffer, gradient))):
                 if part is None or not source.requires_grad:
                     continue
-                new, before = gradient.beside(part), found.get(id(source))
-                found[id(source)] = new if before is None else before.alu(Ops.ADD, new)
-        return found
+                new, before = gradient.beside(part), rebuilt.get(id(source))
+                rebuilt[id(source)] = new if before is None else before.alu(Ops.ADD, new)
+        return rebuilt
 
 
-def _on_tape(result: Taped, step: Step) -> Step:
+def _on_tape(result: Taped, step: TapeEntry) -> TapeEntry:
     """`step`, which made `result`, with all values on the tape."""
     sources: Any = tuple([TapedBuffer.of(tensor, value) for tensor, value in zip(step.inputs, step.sources)])
     value: Any = TapedBuffer.of(result, step.result)
-    return Step(step.rule, step.inputs, sources, value, _with_buffers(step.arg))
+    return TapeEntry(step.rule, step.inputs, sources, value, _with_buffers(step.arg))
 
 
 def _with_buffers(arg: Any) -> Any:
@@ -63,12 +63,12 @@ def _with_buffers(arg: Any) -> Any:
     return tuple([_with_buffers(part) for part in arg]) if type(arg) is tuple else arg
 
 
-class FoundStep(Step):
+class FoundStep(TapeEntry):
     """What made a gradient: `walk`, of which it is the result for `target`. Asked for `inputs`, it repeats the walk."""
 
     __slots__ = ("walk", "target")
 
-    def __init__(self, walk: Walk, target: Taped, value: LazyBuffer) -> None:
+    def __init__(self, walk: GradientWalk, target: Taped, value: LazyBuffer) -> None:
         self.walk, self.target = walk, target
         self.rule = same_gradient
         self.sources = (value,)

@@ -13,11 +13,11 @@ from weakref import ref
 from tinyexplore.autograd.places import picked_gradient, running_extreme_gradient, written_gradient
 from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, product_of_others
 from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recurrence_gradient
-from tinyexplore.autograd.tape import GradientRule, Step, gradients
+from tinyexplore.autograd.tape import GradientRule, TapeEntry, gradients
 from tinyexplore.autograd.taped import TapedBuffer
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import Copied, Gathered, Known, LazyBuffer, Origin, ShardedBuffer, Since, sources_of
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import is_symbolic
 
 SCAN_GRADIENTS: dict[Ops, GradientRule] = {
@@ -55,9 +55,9 @@ class OwnRule:
 
     def inputs_of(self, node: LazyBuffer) -> tuple[LazyBuffer, ...] | None:
         """None where one is gone."""
-        found = [one() for one in self.inputs]
-        held = tuple([one for one in found if one is not None])
-        return held if len(held) == len(found) else None
+        inputs = [one() for one in self.inputs]
+        alive = tuple([one for one in inputs if one is not None])
+        return alive if len(alive) == len(inputs) else None
 
 
 class OwnRuleAt(OwnRule):
@@ -113,32 +113,32 @@ def taped_graph(
     What is in `ends` counts as computed from nothing. Forgotten where a node that lies in memory may depend on a
     target: it was computed, after that was made.
     """
-    wanted, stops = {id(target) for target in targets}, {id(end) for end in ends}
-    asked = sorted([target.number for target in targets])
-    made: dict[int, TapedBuffer] = {}
-    stack: list[tuple[LazyBuffer, Step | None] | LazyBuffer] = [root]  # a pair: its inputs have been walked
+    target_ids, stops = {id(target) for target in targets}, {id(end) for end in ends}
+    target_numbers = sorted([target.number for target in targets])
+    taped_nodes: dict[int, TapedBuffer] = {}
+    stack: list[tuple[LazyBuffer, TapeEntry | None] | LazyBuffer] = [root]  # a pair: its inputs have been walked
     while stack:
         top = stack.pop()
         if not isinstance(top, tuple):
-            if id(top) not in made:
-                step = None if id(top) in stops else _step_of(top, asked, wanted)
+            if id(top) not in taped_nodes:
+                step = None if id(top) in stops else _step_of(top, target_numbers, target_ids)
                 stack.append((top, step))
                 if step is not None:
-                    stack += [one for one in step.inputs if id(one) not in made]
+                    stack += [one for one in step.inputs if id(one) not in taped_nodes]
             continue
         node, step = top
-        if id(node) in made:
+        if id(node) in taped_nodes:
             continue
-        taped = made[id(node)] = TapedBuffer(node)
+        taped = taped_nodes[id(node)] = TapedBuffer(node)
         if step is not None:
-            step.inputs = tuple([made[id(one)] for one in step.inputs])
+            step.inputs = tuple([taped_nodes[id(one)] for one in step.inputs])
             taped.requires_grad = any([one.requires_grad for one in step.inputs])
             taped._ctx = step if taped.requires_grad else None
-        taped.requires_grad = taped.requires_grad or id(node) in wanted
-    return made[id(root)], {number: made[number] for number in wanted if number in made}
+        taped.requires_grad = taped.requires_grad or id(node) in target_ids
+    return taped_nodes[id(root)], {number: taped_nodes[number] for number in target_ids if number in taped_nodes}
 
 
-def _step_of(node: LazyBuffer, asked: Sequence[int], wanted: Collection[int]) -> Step | None:
+def _step_of(node: LazyBuffer, target_numbers: Sequence[int], target_ids: Collection[int]) -> TapeEntry | None:
     """What made `node`, with LazyBuffers for inputs; None where no gradient goes further."""
     if not dtypes.is_float(node.dtype):
         return None
@@ -146,34 +146,34 @@ def _step_of(node: LazyBuffer, asked: Sequence[int], wanted: Collection[int]) ->
     if note is Origin.DATA or note is Origin.DETACHED:
         return None
     if node.buffer is not None or (isinstance(node, ShardedBuffer) and not node.src and node.is_realized):
-        _check_known(node, asked)
+        _check_known(node, target_numbers)
         return None
     if isinstance(note, Gathered):
         return _step(node, GRADIENTS[Ops.COPY], (note.source,))
     if isinstance(note, OwnRule):
         inputs = note.inputs_of(node)
         if inputs is None and node.op is not Ops.CONST:  # of which the gradient is 0
-            _check_known(node, asked)
+            _check_known(node, target_numbers)
         if inputs is None:
             return None
         return _step(node, note.rule, inputs, note.arg)
     if type(note) is Known:
         return _step_by_op(node, note.op, note.src, note.arg)
     if node.op is Ops.BITCAST:
-        return _step(node, bitcast_gradient, tuple(_floats_behind(node, asked)))
+        return _step(node, bitcast_gradient, tuple(_floats_behind(node, target_numbers)))
     if node.op is Ops.GATHER:
-        return _gather_step(node, wanted)
+        return _gather_step(node, target_ids)
     return _step_by_op(node, node.op, node.src, node.arg)
 
 
-def _check_known(node: LazyBuffer, asked: Sequence[int]) -> None:
+def _check_known(node: LazyBuffer, target_numbers: Sequence[int]) -> None:
     """Forgotten where what this was computed from may depend on one of the targets, whose numbers are `asked`."""
     note = node.noted
-    if note is Origin.DATA or (note is not Origin.UNKNOWN and node.number <= asked[0]):
+    if note is Origin.DATA or (note is not Origin.UNKNOWN and node.number <= target_numbers[0]):
         return
-    if type(note) is Copied and note.numbers.isdisjoint(asked):
+    if type(note) is Copied and note.numbers.isdisjoint(target_numbers):
         return
-    if type(note) is Since and not any([note.number <= number < node.number for number in asked]):
+    if type(note) is Since and not any([note.number <= number < node.number for number in target_numbers]):
         return
     raise Forgotten(
         f"a {node.dtype.name} tensor of shape {node.shape} that lies on the way was computed (realised, printed, read, "
@@ -181,11 +181,13 @@ def _check_known(node: LazyBuffer, asked: Sequence[int]) -> None:
     )
 
 
-def _step(node: LazyBuffer, rule: GradientRule | None, inputs: tuple[LazyBuffer, ...], arg: Any = None) -> Step | None:
-    return None if rule is None else Step(rule, inputs, inputs, node, arg)
+def _step(
+    node: LazyBuffer, rule: GradientRule | None, inputs: tuple[LazyBuffer, ...], arg: Any = None
+) -> TapeEntry | None:
+    return None if rule is None else TapeEntry(rule, inputs, inputs, node, arg)
 
 
-def _step_by_op(node: LazyBuffer, op: Ops, src: tuple[LazyBuffer, ...], arg: Any) -> Step | None:
+def _step_by_op(node: LazyBuffer, op: Ops, src: tuple[LazyBuffer, ...], arg: Any) -> TapeEntry | None:
     match op:
         case Ops.REDUCE_AXIS:
             kind, axes = arg
@@ -199,13 +201,13 @@ def _step_by_op(node: LazyBuffer, op: Ops, src: tuple[LazyBuffer, ...], arg: Any
         case Ops.WRITE:
             x, places, value = src
             return _step(node, written_gradient, (x, value), places)
-    return _step(node, GRADIENTS.get(op), src, arg if op in Group.MOVEMENT else None)
+    return _step(node, GRADIENTS.get(op), src, arg if op in OpGroups.MOVEMENT else None)
 
 
-def _gather_step(node: LazyBuffer, wanted: Collection[int]) -> Step | None:
+def _gather_step(node: LazyBuffer, target_ids: Collection[int]) -> TapeEntry | None:
     """Of a table that was repeated, the gradient is scattered to what stood there once."""
     table, index = node.src
-    is_repeated = table.op is Ops.EXPAND and table.buffer is None and id(table) not in wanted
+    is_repeated = table.op is Ops.EXPAND and table.buffer is None and id(table) not in target_ids
     if not is_repeated or is_symbolic((*table.shape, *table.src[0].shape)):
         return _step(node, GRADIENTS[Ops.GATHER], (table,), index)
     if index.op is Ops.EXPAND and index.buffer is None:
@@ -213,24 +215,24 @@ def _gather_step(node: LazyBuffer, wanted: Collection[int]) -> Step | None:
     return _step(node, picked_gradient, table.src, index)
 
 
-def _floats_behind(node: LazyBuffer, asked: Sequence[int]) -> list[LazyBuffer]:
+def _floats_behind(node: LazyBuffer, target_numbers: Sequence[int]) -> list[LazyBuffer]:
     """The nearest floats whose bits `node` is made of."""
-    found, stack, seen = [], list(node.src), set()
+    floats, stack, seen = [], list(node.src), set()
     while stack:
         source = stack.pop()
         if id(source) in seen:
             continue
         seen.add(id(source))
         if dtypes.is_float(source.dtype):
-            found.append(source)
+            floats.append(source)
         elif source.buffer is not None:
-            _check_known(source, asked)
+            _check_known(source, target_numbers)
         else:
             stack += source.src
-    return found
+    return floats
 
 
-def prod_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+def prod_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
     """y = Π x: dxᵢ = g · product of the others, which has a rule of its own: as quotients it has none at a zero"""
     (x,) = step.sources
     product = product_of_others(x, step.arg)
@@ -238,14 +240,14 @@ def prod_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
     return (g.expand(x.shape).alu(Ops.MUL, product),)
 
 
-def others_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+def others_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
     """y = products of the others: dx is that of y written as products from both sides"""
     (x,) = step.sources
-    root, found = taped_graph(product_of_others(x, step.arg), [x])
+    root, taped_sources = taped_graph(product_of_others(x, step.arg), [x])
     reached = {id(taped): gradient for taped, gradient in gradients(root, g)}
-    return (reached[id(found[id(x)])],)
+    return (reached[id(taped_sources[id(x)])],)
 
 
-def bitcast_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+def bitcast_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
     """There is none."""
     raise RuntimeError("bitcast has no gradient: detach() the tensor first")

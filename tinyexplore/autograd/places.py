@@ -6,7 +6,7 @@ from math import prod
 from typing import Any, cast
 
 from tinyexplore.autograd.rules import Gradients, constant, gradient_of
-from tinyexplore.autograd.tape import Step, beside
+from tinyexplore.autograd.tape import TapeEntry, beside
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
@@ -28,7 +28,7 @@ def taken(table: LazyBuffer, axis: int, index: LazyBuffer) -> LazyBuffer:
     return last.expand((*index.shape, table.shape[axis])).gather(index)
 
 
-def taken_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def taken_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = the elements that are named: to each of them the total of the g that ask for it"""
     (table,), (axis, index) = step.sources, step.arg
     values = g.cast(_wide(g.dtype))
@@ -36,7 +36,7 @@ def taken_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 @gradient_of(Ops.GATHER)
-def gather_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def gather_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(…) = x(…, index(…)): dx(…, v) = g(…) where index(…) = v, else 0"""
     (x,), index = step.sources, step.arg
     last = x.shape[-1]
@@ -46,7 +46,7 @@ def gather_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (chosen.alu(Ops.WHERE, spread, constant(0, spread)),)
 
 
-def picked_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def picked_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(…) = x(…, index(…)), where x and index were broadcast: dx(…, v) = Σ g(…) over the … with index(…) = v
 
     Along some axes x was repeated: they are scattered. Along some the index was: what it names are rows.
@@ -63,49 +63,49 @@ def picked_gradient(step: Step, g: LazyBuffer) -> Gradients:
     places = index.reshape(named).expand(tuple(1 if axis in inner else g.shape[axis] for axis in range(rank)))
     places = places.permute(order).reshape((batch, count, 1)).expand((batch, count, width))
     values = g.permute(order).reshape((batch, count, width)).cast(_wide(g.dtype))
-    found = constant(0, values, (batch, length, width)).scatter(Ops.ADD, 1, places, values).cast(g.dtype)
-    apart = found.reshape((*(g.shape[axis] for axis in outer), length, *(g.shape[axis] for axis in inner)))
-    kept = [*outer, rank, *inner]
-    ordered = apart.permute(sorted(range(len(kept)), key=kept.__getitem__))
+    scattered = constant(0, values, (batch, length, width)).scatter(Ops.ADD, 1, places, values).cast(g.dtype)
+    apart = scattered.reshape((*(g.shape[axis] for axis in outer), length, *(g.shape[axis] for axis in inner)))
+    permutation = [*outer, rank, *inner]
+    ordered = apart.permute(sorted(range(len(permutation)), key=permutation.__getitem__))
     return (ordered.reshape(x.shape),)
 
 
-def running_extreme_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def running_extreme_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = the largest (or least) x(j) over j ≤ i: g goes to where that stands last"""
     (x,), axis, y = step.sources, step.arg, step.result
     shape = tuple(size if i == axis else 1 for i, size in enumerate(x.shape))
     line = LazyBuffer.iota(x.shape[axis], dtypes.int32, x.device).reshape(shape).expand(x.shape)
     here = x.alu(Ops.CMPEQ, y).alu(Ops.OR, x.alu(Ops.CMPNE, x))
     place = here.alu(Ops.WHERE, line, constant(-1, line)).scan(Ops.MAX, axis)
-    return taken_gradient(Step(taken_gradient, step.inputs, step.sources, y, (axis, place)), g)
+    return taken_gradient(TapeEntry(taken_gradient, step.inputs, step.sources, y, (axis, place)), g)
 
 
-def written_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def written_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x with v at the row-major places `arg`: dx = g elsewhere, dv = g from there"""
     (_, v), places = step.sources, step.arg
     flat, line = g.reshape((elements_of(g.shape),)), places.reshape((elements_of(v.shape),))
-    kept = flat.scatter(None, 0, line, constant(0, g, line.shape)).reshape(g.shape)
-    return kept, taken(flat, 0, line).reshape(v.shape)
+    remaining = flat.scatter(None, 0, line, constant(0, g, line.shape)).reshape(g.shape)
+    return remaining, taken(flat, 0, line).reshape(v.shape)
 
 
-def scatter_last_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def scatter_last_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = the last v that goes there, else x: g to just that one"""
     (x, v), (_, axis, index) = step.sources, step.arg
     shape = tuple(size if i == axis else 1 for i, size in enumerate(v.shape))
     order = beside(g, LazyBuffer.iota(v.shape[axis], dtypes.int32, v.device).reshape(shape).expand(v.shape))
     last = constant(-1, order, x.shape).scatter(None, axis, index, order)
-    kept = last.alu(Ops.CMPEQ, constant(-1, last)).alu(Ops.WHERE, g, constant(0, g))
+    remaining = last.alu(Ops.CMPEQ, constant(-1, last)).alu(Ops.WHERE, g, constant(0, g))
     there = taken(g, axis, index)
-    return (kept, taken(last, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, there, constant(0, there)))
+    return (remaining, taken(last, axis, index).alu(Ops.CMPEQ, order).alu(Ops.WHERE, there, constant(0, there)))
 
 
-def scatter_add_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def scatter_add_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x + Σ v that go there: dx = g, dv = g from where it went"""
     _, axis, index = step.arg
     return (g, taken(g, axis, index) if step.needs(1) else None)
 
 
-def scatter_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def scatter_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = the largest (or least) of x and all v that go there: g in equal shares to all that are y"""
     (x, v), (_, axis, index) = step.sources, step.arg
     wide = _wide(g.dtype)
@@ -116,7 +116,7 @@ def scatter_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (is_x.alu(Ops.MUL, share).cast(g.dtype), dv.cast(g.dtype))
 
 
-def scatter_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def scatter_prod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x · Π v that go there: g · product of the others, as for a product along an axis
 
     Differentiated again, what it gives is right where no factor is 0.
@@ -126,14 +126,14 @@ def scatter_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
     some_x, some_v = no_x.alu(Ops.WHERE, constant(1.0, x), x), no_v.alu(Ops.WHERE, constant(1.0, v), v)
     rest = some_x.scatter(Ops.MUL, axis, index, some_v)
     zeros = no_x.cast(dtypes.int32).scatter(Ops.ADD, axis, index, no_v.cast(dtypes.int32))
-    found = []
+    gradients = []
     for some, none, product, count, above in (
         (some_x, no_x, rest, zeros, g),
         (some_v, no_v, taken(rest, axis, index), taken(zeros, axis, index), taken(g, axis, index)),
     ):
         others = count.alu(Ops.CMPEQ, none.cast(dtypes.int32))  # no zero among the other factors
-        found.append(above.alu(Ops.MUL, others.alu(Ops.WHERE, product.alu(Ops.FDIV, some), constant(0.0, some))))
-    return tuple(found)
+        gradients.append(above.alu(Ops.MUL, others.alu(Ops.WHERE, product.alu(Ops.FDIV, some), constant(0.0, some))))
+    return tuple(gradients)
 
 
 SCATTER_GRADIENTS = {
@@ -146,6 +146,6 @@ SCATTER_GRADIENTS = {
 
 
 @gradient_of(Ops.SCATTER)
-def scatter_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def scatter_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """By what is done with the values that go to one place; `arg` is (op, axis, index)"""
     return SCATTER_GRADIENTS[step.arg[0]](step, g)

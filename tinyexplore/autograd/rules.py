@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from math import prod
 
-from tinyexplore.autograd.tape import GradientRule, Step, beside
+from tinyexplore.autograd.tape import GradientRule, TapeEntry, beside
 from tinyexplore.dtype import ConstType, dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import Shape
@@ -53,18 +53,18 @@ def sum_axes(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
 
 
 @gradient_of(Ops.NEG)
-def neg_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def neg_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = -x: dx = -g"""
     return (_negated(g),)
 
 
 @gradient_of(Ops.SQRT)
-def sqrt_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def sqrt_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = √x: dx = g / 2y"""
     return (g.alu(Ops.FDIV, step.result.alu(Ops.ADD, step.result)),)
 
 
-def deviation_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def deviation_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = √x, where all the values are equal if x is 0: dx = g / 2y, there 0"""
     y = step.result
     flat = y.alu(Ops.CMPEQ, constant(0.0, y))
@@ -73,50 +73,50 @@ def deviation_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 @gradient_of(Ops.EXP)
-def exp_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def exp_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = eˣ: dx = g · y"""
     return (g.alu(Ops.MUL, step.result),)
 
 
 @gradient_of(Ops.EXP2)
-def exp2_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def exp2_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = 2ˣ: dx = g · y · ln 2"""
     return (g.alu(Ops.MUL, step.result).alu(Ops.MUL, constant(math.log(2), g)),)
 
 
 @gradient_of(Ops.LOG)
-def log_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def log_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = ln x: dx = g / x"""
     return (g.alu(Ops.FDIV, step.sources[0]),)
 
 
 @gradient_of(Ops.LOG2)
-def log2_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def log2_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = log₂ x: dx = g / (x ln 2)"""
     return (g.alu(Ops.FDIV, step.sources[0].alu(Ops.MUL, constant(math.log(2), g))),)
 
 
 @gradient_of(Ops.SIN)
-def sin_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def sin_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = sin x: dx = g · cos x"""
     return (g.alu(Ops.MUL, step.sources[0].alu(Ops.COS)),)
 
 
 @gradient_of(Ops.COS)
-def cos_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def cos_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = cos x: dx = -g · sin x"""
     return (_negated(g.alu(Ops.MUL, step.sources[0].alu(Ops.SIN))),)
 
 
 @gradient_of(Ops.TANH)
-def tanh_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def tanh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = tanh x: dx = g · (1 - y²)"""
     square = step.result.alu(Ops.MUL, step.result)
     return (g.alu(Ops.MUL, constant(1.0, g).alu(Ops.ADD, _negated(square))),)
 
 
 @gradient_of(Ops.ERF)
-def erf_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def erf_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = erf x: dx = g · 2/√π · exp(-x²)"""
     (x,) = step.sources
     bell = _negated(x.alu(Ops.MUL, x)).alu(Ops.EXP)
@@ -124,13 +124,13 @@ def erf_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 @gradient_of(Ops.FLOOR)
-def step_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def step_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y is the same all around each source, but for single jumps: its gradient is 0, also where y is NaN"""
     return tuple([constant(0.0, source) for source in step.sources])
 
 
 @gradient_of(Ops.CAST)
-def cast_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def cast_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """Between float types: dx = g, converted back. From or to anything else there is no gradient."""
     source = step.sources[0].dtype
     if not dtypes.is_float(source) or not dtypes.is_float(g.dtype):
@@ -138,25 +138,25 @@ def cast_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (g.cast(source),)
 
 
-def stationary_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def stationary_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """dx = g: what else y depends on is where the result is stationary. `arg` is y with all that on the tape."""
     return (g,)
 
 
-def relu_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def relu_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = max(x, 0): dx = 0 where y ≤ 0 (also at x = 0, where `MAX` would give half), else g, also where y is NaN"""
     zero = constant(0.0, g)
     return (step.result.alu(Ops.CMPLE, zero).alu(Ops.WHERE, zero, g),)
 
 
-def sigmoid_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def sigmoid_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = 1 / (1 + e⁻ˣ): dx = g · y · (1 - y), which stays finite where e⁻ˣ overflows"""
     y = step.result
     slope = y.alu(Ops.MUL, constant(1.0, y).alu(Ops.ADD, _negated(y)))
     return (g.alu(Ops.MUL, slope),)
 
 
-def clip_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def clip_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x between the numbers low and high (`arg`; None: no limit): dx = g strictly between them, else 0
 
     So it is 0 at a limit and at NaN, as in PyTorch 2.14.
@@ -171,14 +171,14 @@ def clip_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (g,)
 
 
-# *** functions made of several operations, whose gradient is better written by itself ***
+# *** functions made of several operations, whose gradient is better written alone ***
 
 
 def _quotient_by_root(g: LazyBuffer, square: LazyBuffer) -> LazyBuffer:
     return g.alu(Ops.FDIV, square.alu(Ops.SQRT))
 
 
-def abs_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def abs_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = |x|: dx = g where x is positive, -g where negative, 0 at 0"""
     (x,) = step.sources
     zero = constant(0.0, x)
@@ -186,7 +186,7 @@ def abs_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, g, falling),)
 
 
-def copysign_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def copysign_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = |x| with the sign of s: dx = g where x and y have one sign, -g where not, 0 at 0, NaN at NaN; ds = 0"""
     x, s = step.sources
     zero = constant(0.0, x)
@@ -195,20 +195,20 @@ def copysign_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return zero.alu(Ops.CMPLT, x).alu(Ops.WHERE, of_size, falling), constant(0.0, s)
 
 
-def log1p_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def log1p_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = ln(1 + x): dx = g / (1 + x)"""
     (x,) = step.sources
     return (g.alu(Ops.FDIV, constant(1.0, x).alu(Ops.ADD, x)),)
 
 
-def inverse_root_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def inverse_root_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x ** -0.5: dx = -g · y³ / 2"""
     y = step.result
     slope = y.alu(Ops.MUL, y).alu(Ops.MUL, y).alu(Ops.MUL, constant(-0.5, y))
     return (g.alu(Ops.MUL, slope),)
 
 
-def asinh_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def asinh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = asinh x: dx = g / √(x² + 1)"""
     (x,) = step.sources
     return (_quotient_by_root(g, x.alu(Ops.MUL, x).alu(Ops.ADD, constant(1.0, x))),)
@@ -218,7 +218,7 @@ def _one_minus_square(x: LazyBuffer) -> LazyBuffer:
     return constant(1.0, x).alu(Ops.ADD, _negated(x.alu(Ops.MUL, x)))
 
 
-def acosh_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def acosh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = acosh x: dx = g / (√(|x| - 1) √(|x| + 1)), below -1 too, where y is NaN, as in PyTorch"""
     (x,) = step.sources
     x = x.alu(Ops.MAX, _negated(x))
@@ -226,23 +226,23 @@ def acosh_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (g.alu(Ops.FDIV, below.alu(Ops.MUL, above)),)
 
 
-def atanh_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def atanh_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = atanh x: dx = g / (1 - x²)"""
     return (g.alu(Ops.FDIV, _one_minus_square(step.sources[0])),)
 
 
-def atan_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def atan_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = atan x: dx = g / (1 + x²)"""
     (x,) = step.sources
     return (g.alu(Ops.FDIV, x.alu(Ops.MUL, x).alu(Ops.ADD, constant(1.0, x))),)
 
 
-def asin_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def asin_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = asin x: dx = g / √(1 - x²)"""
     return (_quotient_by_root(g, _one_minus_square(step.sources[0])),)
 
 
-def acos_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def acos_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = acos x: dx = -g / √(1 - x²)"""
     return (_negated(_quotient_by_root(g, _one_minus_square(step.sources[0]))),)
 
@@ -251,13 +251,13 @@ def acos_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 @gradient_of(Ops.ADD)
-def add_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def add_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = a + b: da = g, db = g"""
     return g, g
 
 
 @gradient_of(Ops.MUL)
-def mul_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def mul_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = a · b: da = g · b, db = g · a"""
     a, b = step.sources
     return (
@@ -267,7 +267,7 @@ def mul_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 @gradient_of(Ops.FDIV)
-def fdiv_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def fdiv_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = a / b: da = g / b, db = -g · y / b"""
     b = step.sources[1]
     return (
@@ -277,7 +277,7 @@ def fdiv_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 @gradient_of(Ops.MOD)
-def mod_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def mod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = a - n · b, n whole: da = g, db = -g · n; where y is NaN, n is a / b, as in PyTorch"""
     if not step.needs(1):
         return g, None
@@ -289,7 +289,7 @@ def mod_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 @gradient_of(Ops.POW)
-def pow_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def pow_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = aᵇ: da = g · b · aᵇ⁻¹ (0 where b is 0), db = g · y · ln a (0 where a is 0 and b is not negative)"""
     a, b = step.sources
     zero = constant(0.0, g)
@@ -304,7 +304,7 @@ def pow_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return da, db
 
 
-def _larger_gradient(step: Step, g: LazyBuffer, takes_first: Ops) -> Gradients:
+def _larger_gradient(step: TapeEntry, g: LazyBuffer, takes_first: Ops) -> Gradients:
     a, b = step.sources
     first, second = (b, a) if takes_first is Ops.MAX else (a, b)
     zero = constant(0.0, g)
@@ -316,19 +316,19 @@ def _larger_gradient(step: Step, g: LazyBuffer, takes_first: Ops) -> Gradients:
 
 
 @gradient_of(Ops.MAX)
-def max_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def max_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = max(a, b): g goes to the larger, half each where they are equal"""
     return _larger_gradient(step, g, Ops.MAX)
 
 
 @gradient_of(Ops.MIN)
-def min_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def min_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = min(a, b): g goes to the smaller, half each where they are equal"""
     return _larger_gradient(step, g, Ops.MIN)
 
 
 @gradient_of(Ops.WHERE)
-def where_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def where_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = a if c else b: da = g if c else 0, db = 0 if c else g"""
     condition = step.sources[0]
     zero = constant(0.0, g)
@@ -342,12 +342,12 @@ def where_gradient(step: Step, g: LazyBuffer) -> Gradients:
 # *** reductions; arg is the tuple of axes ***
 
 
-def reduce_sum_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def reduce_sum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = Σ x: every summand gets g"""
     return (g.expand(step.sources[0].shape),)
 
 
-def reduce_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def reduce_extremum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = max x (or min): g in equal shares to every place that holds y, counted in float32 at least"""
     (x,) = step.sources
     wide = least_upper_dtype(g.dtype, dtypes.float32)
@@ -356,7 +356,7 @@ def reduce_extremum_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (holds.alu(Ops.MUL, share.expand(x.shape)).cast(g.dtype),)
 
 
-def reduce_prod_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def reduce_prod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = Π x: dxᵢ = g · product of the others
 
     y / xᵢ is wrong where a factor is 0, infinite or NaN, and where y overflows or underflows.
@@ -379,8 +379,8 @@ def product_of_others(x: LazyBuffer, axes: tuple[int, ...]) -> LazyBuffer:
     count = prod(x.shape[axis] for axis in axes)
     line = moved.reshape((*moved.shape[: len(order) - len(axes)], count))
     is_long = isinstance(count, int) and count >= FOLDED_FROM
-    found = _product_in_columns(line) if is_long else _product_from_both_sides(line, len(line.shape) - 1)
-    return found.reshape(moved.shape).permute(sorted(range(len(order)), key=order.__getitem__))
+    product = _product_in_columns(line) if is_long else _product_from_both_sides(line, len(line.shape) - 1)
+    return product.reshape(moved.shape).permute(sorted(range(len(order)), key=order.__getitem__))
 
 
 def _product_from_both_sides(x: LazyBuffer, axis: int) -> LazyBuffer:
@@ -432,45 +432,45 @@ REDUCE_GRADIENTS: dict[Ops, GradientRule] = {
 
 
 @gradient_of(Ops.RESHAPE)
-def reshape_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def reshape_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """The old shape again."""
     return (g.reshape(step.sources[0].shape),)
 
 
 @gradient_of(Ops.EXPAND)
-def expand_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def expand_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """A repeated element gets the sum over its copies."""
     before = step.sources[0].shape
     return (sum_axes(g, tuple(axis for axis, size in enumerate(before) if size != g.shape[axis])),)
 
 
 @gradient_of(Ops.PERMUTE)
-def permute_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def permute_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """The inverse permutation."""
     return (g.permute(sorted(range(len(step.arg)), key=step.arg.__getitem__)),)
 
 
 @gradient_of(Ops.PAD)
-def pad_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def pad_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """The padding is cut off."""
     shape = step.sources[0].shape
     return (g.shrink(tuple((before, before + size) for size, (before, _) in zip(shape, step.arg))),)
 
 
 @gradient_of(Ops.SHRINK)
-def shrink_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def shrink_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """What was cut off gets 0."""
     shape = step.sources[0].shape
     return (g.pad(tuple((start, size - stop) for size, (start, stop) in zip(shape, step.arg))),)
 
 
 @gradient_of(Ops.FLIP)
-def flip_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def flip_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """Flipped back."""
     return (g.flip(step.arg),)
 
 
-def cat_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def cat_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y = x, z, … along an axis: each gets its part"""
     axis, found, start = step.arg, [], 0
     for source in step.sources:
@@ -500,7 +500,7 @@ def _dilated(x: LazyBuffer, axis: int, stride: int) -> LazyBuffer:
 
 
 @gradient_of(Ops.WINDOW)
-def window_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def window_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y[o, k] = x[o·stride + k·dilation]: dx[i] = Σₖ g'[i - k·dilation, k]
 
     g' is g with stride - 1 zeros between windows. Written as a gather, so that nothing is
@@ -540,7 +540,7 @@ def _disjoint_window_gradient(g: LazyBuffer, axis: int, stride: int, length: int
 
 
 @gradient_of(Ops.DIAGONAL)
-def diagonal_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def diagonal_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """On the diagonal g, elsewhere 0."""
     first, second = step.arg
     shape = step.sources[0].shape
@@ -558,7 +558,7 @@ def diagonal_gradient(step: Step, g: LazyBuffer) -> Gradients:
 # *** memory ***
 
 
-def assigned_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def assigned_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """What was computed is no longer what the tensor holds: there is no way back."""
     raise RuntimeError(
         f"backward through a tensor of shape {g.shape} that was assigned to after it had been computed: "
@@ -567,17 +567,17 @@ def assigned_gradient(step: Step, g: LazyBuffer) -> Gradients:
 
 
 @gradient_of(Ops.CONTIGUOUS)
-def contiguous_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def contiguous_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """The same values: dx = g"""
     return (g,)
 
 
-def contiguous_backward_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def contiguous_backward_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """dx = g, realised as a kernel's result"""
     return (g.contiguous(),)
 
 
 @gradient_of(Ops.COPY)
-def copy_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def copy_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """dx = g, copied back"""
     return (g.copy_to_device(step.sources[0].device),)

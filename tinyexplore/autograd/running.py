@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tinyexplore.autograd.rules import Gradients, constant, gradient_of
-from tinyexplore.autograd.tape import Step
+from tinyexplore.autograd.tape import TapeEntry
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.uop import Ops
 
 
 @gradient_of(Ops.SCAN_AXIS)
-def cumsum_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def cumsum_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = Σ x(j) over j ≤ i: dx(j) = Σ g(i) over i ≥ j, the running total from the other end"""
     axis = step.arg
     return (g.flip((axis,)).scan(Ops.ADD, axis).flip((axis,)),)
@@ -31,7 +31,7 @@ def _recurrence_from_the_end(g: LazyBuffer, factor: LazyBuffer, axis: int) -> La
     return g.flip((axis,)).recurrence(factors.flip((axis,)), axis).flip((axis,))
 
 
-def recurrence_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def recurrence_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = y(i - 1) · f(i) + x(i): dx(j) = r(j) = g(j) + f(j + 1) · r(j + 1), and df(j) = y(j - 1) · r(j)"""
     (_, factor), axis = step.sources, step.arg
     dx = _recurrence_from_the_end(g, _part(factor, axis, 1, 0), axis)
@@ -39,7 +39,7 @@ def recurrence_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return dx, before.alu(Ops.MUL, dx) if step.needs(1) else None
 
 
-def cumprod_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def cumprod_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = Π x(j) over j ≤ i: dx(j) = y(j - 1) · r(j), where r(j) = g(j) + x(j + 1) · r(j + 1); zeros need no care"""
     (x,), axis = step.sources, step.arg
     first = constant(1.0, x, tuple(1 if at == axis else n for at, n in enumerate(x.shape)))
@@ -48,7 +48,7 @@ def cumprod_gradient(step: Step, g: LazyBuffer) -> Gradients:
     return (before.alu(Ops.MUL, _recurrence_from_the_end(g, _part(x, axis, 1, 0), axis)),)
 
 
-def logcumsumexp_gradient(step: Step, g: LazyBuffer) -> Gradients:
+def logcumsumexp_gradient(step: TapeEntry, g: LazyBuffer) -> Gradients:
     """y(i) = ln Σ e^x(j) over j ≤ i: dx(j) = e^(x(j) - y(j)) · r(j), r(j) = g(j) + e^(y(j) - y(j + 1)) · r(j + 1)
 
     As y never falls, no exponent is positive.

@@ -18,10 +18,10 @@ class Taped(Protocol):
 
     lazydata: LazyBuffer
     requires_grad: bool | None
-    _ctx: Step | None
+    _ctx: TapeEntry | None
 
 
-class Step:
+class TapeEntry:
     """One operation on the tape: `result` was made from `inputs`, whose values then were `sources`.
 
     `sources` is kept beside `inputs`, because an input may have been assigned to since.
@@ -51,15 +51,15 @@ class Step:
         return bool(self.inputs[position].requires_grad)
 
 
-def beside(like: LazyBuffer, made: LazyBuffer) -> LazyBuffer:
+def beside(like: LazyBuffer, value: LazyBuffer) -> LazyBuffer:
     """`made`, which no gradient flows to, as a rule that computes with `like` needs it: on the tape if that is there.
 
     Then `like` is a `TapedBuffer`, and so must be whatever a method of it is not called on, but given to.
     """
-    return made if isinstance(like, LazyBuffer) else cast(Any, like).beside(made)
+    return value if isinstance(like, LazyBuffer) else cast(Any, like).beside(value)
 
 
-GradientRule = Callable[[Step, LazyBuffer], "tuple[LazyBuffer | None, ...]"]
+GradientRule = Callable[[TapeEntry, LazyBuffer], "tuple[LazyBuffer | None, ...]"]
 """(step, gradient of its result) → gradient of each input; None where there is none or nobody needs it."""
 
 
@@ -92,10 +92,10 @@ def gradients(root: Taped, seed: LazyBuffer) -> list[tuple[Taped, LazyBuffer]]:
 
     In the order in which they were used, last first. A tensor that no gradient reaches is left out.
     """
-    found: dict[int, LazyBuffer] = {id(root): seed}
+    gradients_of: dict[int, LazyBuffer] = {id(root): seed}
     reached: list[tuple[Taped, LazyBuffer]] = []
     for tensor in reversed(taped_order(root)):
-        gradient = found.pop(id(tensor), None)
+        gradient = gradients_of.pop(id(tensor), None)
         if gradient is None:
             continue
         reached.append((tensor, gradient))
@@ -104,6 +104,6 @@ def gradients(root: Taped, seed: LazyBuffer) -> list[tuple[Taped, LazyBuffer]]:
         for source, part in zip(step.inputs, step.rule(step, gradient)):
             if part is None or not source.requires_grad:
                 continue
-            known = found.get(id(source))
-            found[id(source)] = part if known is None else known.alu(Ops.ADD, part)
+            previous = gradients_of.get(id(source))
+            gradients_of[id(source)] = part if previous is None else previous.alu(Ops.ADD, part)
     return reached

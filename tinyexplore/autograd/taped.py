@@ -8,7 +8,7 @@ from typing import Any, cast
 from tinyexplore.autograd.places import taken, taken_gradient
 from tinyexplore.autograd.rules import GRADIENTS, REDUCE_GRADIENTS, stationary_gradient
 from tinyexplore.autograd.running import cumprod_gradient, cumsum_gradient, recurrence_gradient
-from tinyexplore.autograd.tape import GradientRule, Step, Taped
+from tinyexplore.autograd.tape import GradientRule, Taped, TapeEntry
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import Shape
@@ -26,9 +26,9 @@ class TapedBuffer(Findable):
     __slots__ = ("lazydata", "requires_grad", "_ctx", "__weakref__")
     lazydata: LazyBuffer
     requires_grad: bool | None
-    _ctx: Step | None
+    _ctx: TapeEntry | None
 
-    def __init__(self, lazydata: LazyBuffer, step: Step | None = None) -> None:
+    def __init__(self, lazydata: LazyBuffer, step: TapeEntry | None = None) -> None:
         self.lazydata = lazydata
         self.requires_grad = step is not None
         self._ctx = step
@@ -44,11 +44,11 @@ class TapedBuffer(Findable):
         step = tensor._ctx
         if step is not None and step.rule is stationary_gradient:
             tensor = step.arg
-        return TapedBuffer(value, Step(same_gradient, (tensor,), (value,), value))
+        return TapedBuffer(value, TapeEntry(same_gradient, (tensor,), (value,), value))
 
-    def beside(self, made: LazyBuffer) -> TapedBuffer:
+    def beside(self, value: LazyBuffer) -> TapedBuffer:
         """`made`, which has no gradient, in a form to compute with."""
-        return made if isinstance(made, TapedBuffer) else TapedBuffer(made)
+        return value if isinstance(value, TapedBuffer) else TapedBuffer(value)
 
     def _made(
         self, lazydata: LazyBuffer, rule: GradientRule | None, others: tuple[Any, ...] = (), arg: Any = None
@@ -59,7 +59,7 @@ class TapedBuffer(Findable):
         inputs = (self, *[self.beside(other) for other in others])
         if rule is None or not dtypes.is_float(lazydata.dtype) or not any([one.requires_grad for one in inputs]):
             return TapedBuffer(lazydata)
-        return TapedBuffer(lazydata, Step(rule, inputs, tuple([one.lazydata for one in inputs]), lazydata, arg))
+        return TapedBuffer(lazydata, TapeEntry(rule, inputs, tuple([one.lazydata for one in inputs]), lazydata, arg))
 
     # *** what rules ask of a LazyBuffer ***
 
@@ -101,8 +101,8 @@ class TapedBuffer(Findable):
 
     def scatter(self, op: Ops | None, axis: int, index: Any, values: Any) -> TapedBuffer:
         places = plain(index)
-        found = self.lazydata.scatter(op, axis, places, plain(values))
-        return self._made(found, GRADIENTS[Ops.SCATTER], (values,), (op, axis, places))
+        scattered = self.lazydata.scatter(op, axis, places, plain(values))
+        return self._made(scattered, GRADIENTS[Ops.SCATTER], (values,), (op, axis, places))
 
     def contiguous(self) -> TapedBuffer:
         return self._made(self.lazydata.contiguous(), GRADIENTS[Ops.CONTIGUOUS])
@@ -145,6 +145,6 @@ def plain(value: Any) -> LazyBuffer:
     return value.lazydata if isinstance(value, TapedBuffer) else cast(LazyBuffer, value)
 
 
-def same_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+def same_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
     """y is x: dx = g"""
     return (g,)

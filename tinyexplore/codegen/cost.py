@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from math import prod
 
 from tinyexplore.dtype import PtrDType, dtypes
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import greatest, simplified, sint
 
 FREE = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
@@ -23,7 +23,7 @@ def flop_count(ast: UOp, weight: Callable[[Ops], int] = lambda op: 1) -> sint:
         if node.op in (Ops.REDUCE, Ops.SCAN):
             if not _is_index(node):
                 total = total + _steps(node.ranges | set(node.src[node.value_count :]))
-        elif node.op in Group.ALU - FREE and not _is_index(node):
+        elif node.op in OpGroups.ALU - FREE and not _is_index(node):
             total = total + weight(node.op) * _steps(node.ranges)
     return simplified(total)
 
@@ -33,11 +33,11 @@ def _steps(axes: Iterable[UOp]) -> sint:
 
 
 def _is_index(node: UOp) -> bool:
-    return node.dtype is dtypes.index or (node.op in Group.COMPARE and node.src[0].dtype is dtypes.index)
+    return node.dtype is dtypes.index or (node.op in OpGroups.COMPARE and node.src[0].dtype is dtypes.index)
 
 
 def bytes_moved(ast: UOp) -> sint:
-    """Every buffer that the kernel touches, once; where it writes or its loops are symbolic, what they reach of it."""
+    """Every buffer that the kernel accesses, once; where it writes or its loops are symbolic, what they reach of it."""
     reached: dict[UOp, sint] = {}
     nodes = ast.toposort()
     written = {store.src[0].src[0] for store in ast.src}

@@ -17,9 +17,13 @@ ARGUMENTS = (Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR)  # what a call gives
 
 @dataclass(frozen=True)
 class Lowering:
-    """One kernel on its way. `arguments`: those of the kernel as it was scheduled; one that simplification leaves
-    unused stays an argument. `numbers` gives the next accumulator's. has_groups: the kernel says what is one work-group
-    of a GPU; else its runtime does."""
+    """The state of one kernel during lowering.
+
+    target: the machine that it is lowered for.
+    arguments: the arguments of the scheduled kernel. An argument that simplification leaves unused stays an argument.
+    numbers: yields the number of the next accumulator.
+    has_groups: whether the kernel determines the work-groups of a GPU; otherwise the runtime does.
+    """
 
     target: Target
     arguments: tuple[UOp, ...] = ()
@@ -28,9 +32,9 @@ class Lowering:
 
     @staticmethod
     def of(kernel: Kernel) -> Lowering:
-        given = [node for node in kernel.original.toposort() if node.op in ARGUMENTS]
+        arguments = [node for node in kernel.original.toposort() if node.op in ARGUMENTS]
         has_groups = all(opt.op is not OptOps.NOLOCALS for opt in kernel.applied)
-        return Lowering(kernel.target, tuple(given), has_groups=has_groups)
+        return Lowering(kernel.target, tuple(arguments), has_groups=has_groups)
 
     @property
     def functions(self) -> Target:
@@ -45,8 +49,8 @@ class Lowering:
             case 1:
                 return self.target
             case _:
-                kept = tuple(dtype for dtype in self.target.native_dtypes if dtype not in written_out)
-                return replace(self.target, native_dtypes=kept)
+                native = tuple(dtype for dtype in self.target.native_dtypes if dtype not in written_out)
+                return replace(self.target, native_dtypes=native)
 
 
 __all__ = ["ARGUMENTS", "Lowering"]

@@ -27,9 +27,13 @@ def functions(lowering: Lowering) -> Any:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A pass that applies the rules of `table` bottom-up until none fires.
+    """A pass that applies a table of rules bottom-up until none fires.
 
-    before, after: what a graph may look like. context: what of the lowering the rules are given.
+    name: the name that the explorer shows.
+    table: the rules.
+    before: the form of graphs that it accepts.
+    after: the form of graphs that it returns.
+    context: the part of the lowering that the rules receive.
     """
 
     name: str
@@ -39,16 +43,19 @@ class Rewrite:
     context: Callable[[Lowering], Any] = whole
 
     def run(self, form: Form, lowering: Lowering) -> Form:
-        """What comes of `form`, told as a stage, firing by firing."""
+        """What comes of `form`, recorded as a stage, firing by firing."""
         return graph_rewrite(form, self.table, self.context(lowering), stage=self.name)
 
 
 @dataclass(frozen=True)
-class Transform:
-    """A pass that looks at the whole of a graph, in one step.
+class GraphPass:
+    """A pass that transforms a whole graph in one step.
 
-    function: what it does; returns the graph itself where there is nothing to do. Its docstring is the pass's law.
-    before, after: what goes in and comes out may look like.
+    name: the name that the explorer shows.
+    function: the transformation. It returns the graph itself where there is nothing to do. Its docstring states the
+      effect.
+    before: the form of graphs that it accepts.
+    after: the form of graphs that it returns.
     """
 
     name: str
@@ -58,7 +65,7 @@ class Transform:
 
     @property
     def law(self) -> str:
-        """What it does, in words; where that says it, the loop nest before and after."""
+        """What it does, as text; where that says it, the loop nest before and after."""
         return inspect.getdoc(self.function) or ""
 
     @property
@@ -70,7 +77,7 @@ class Transform:
         return self.function.__code__.co_firstlineno
 
     def run(self, form: Form, lowering: Lowering) -> Form:
-        """What comes of `form`, told as a stage, and that it was this transform."""
+        """What comes of `form`, recorded as a stage, and that it was this transform."""
 
         def transformed() -> Form:
             after = self.function(form, lowering)
@@ -82,6 +89,6 @@ class Transform:
         return staged(self.name, form, transformed)
 
 
-Pass = Rewrite | Transform
+Pass = Rewrite | GraphPass
 
-__all__ = ["Form", "Pass", "Rewrite", "Transform", "functions", "whole"]
+__all__ = ["Form", "Pass", "Rewrite", "GraphPass", "functions", "whole"]

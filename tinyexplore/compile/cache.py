@@ -1,4 +1,4 @@
-"""Compiled kernels that are at hand: those used last, up to `KERNEL_MB`, and any that somebody holds."""
+"""Compiled kernels that are available: those used last, up to `KERNEL_MB`, and any that somebody holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinyexplore.util.recent import Recent
 RunnerKey = tuple[str, UOp, tuple[int | str, ...], int]  # device, ast, options that choose opts, threads
 
 
-class Kernels:
+class RunnerCache:
     """Runners by what they were compiled of. Any thread may ask.
 
     One that makes room for others is found all the same as long as a plan, a TinyJit or anybody else holds it, so that
@@ -27,12 +27,12 @@ class Kernels:
         new_in_children(self._recent, "lock", threading.Lock)
 
     def find(self, key: RunnerKey) -> Runner | None:
-        found = self._recent.find(key)
-        if found is None:
-            found = self._held.get(key)
-            if found is not None:
-                self.keep(key, found)
-        return found
+        runner = self._recent.find(key)
+        if runner is None:
+            runner = self._held.get(key)
+            if runner is not None:
+                self.keep(key, runner)
+        return runner
 
     def keep(self, key: RunnerKey, runner: Runner) -> None:
         self._held[key] = runner
@@ -48,7 +48,7 @@ class Kernels:
 
 
 class OwnKernels(dict[RunnerKey, Runner]):
-    """Those of one recording, which begins with none and keeps all; they are at hand for others, too."""
+    """Those of one recording, which begins with none and keeps all; they are available for others, too."""
 
     def find(self, key: RunnerKey) -> Runner | None:
         return self.get(key)
@@ -58,6 +58,6 @@ class OwnKernels(dict[RunnerKey, Runner]):
         runners.keep(key, runner)
 
 
-runners = Kernels()
+runners = RunnerCache()
 
-__all__ = ["Kernels", "OwnKernels", "RunnerKey", "runners"]
+__all__ = ["RunnerCache", "OwnKernels", "RunnerKey", "runners"]

@@ -57,12 +57,17 @@ DIFFERING = 1e-3  # the part of a result that may differ: a comparison decides b
 
 
 class CandidateFailed(Exception):
-    """Why a candidate is out, in words."""
+    """Why a candidate is out, as text."""
 
 
 @dataclass
 class Sampled:
-    """Seconds of a candidate's best run. `disturbed`: other programs had this machine's cores all the while."""
+    """The time of a candidate.
+
+    seconds: seconds of its best run.
+    disturbed: whether other programs used this machine's cores during every run.
+    note: where the time is from, or why there is none.
+    """
 
     seconds: float
     disturbed: bool
@@ -190,9 +195,9 @@ class Workbench:
         original, *asts = from_plain(request["graphs"])
         target = Device[device].target
         kernels = [Kernel(ast, target, original, ast) for ast in asts]
-        given = [from_plain(request["program"])] if "program" in request else []
+        graphs = [from_plain(request["program"])] if "program" in request else []
         with among_compilers():
-            runners = [compile_given(device, kernel, uops) for kernel, uops in zip(kernels, given)]
+            runners = [compile_given(device, kernel, uops) for kernel, uops in zip(kernels, graphs)]
             runners += [self.compiled(device, kernel) for kernel in kernels[len(runners) :]]
         if request["do"] == "compile":
             return {"program": runners[0].spec.key, "compile_s": runners[0].compile_seconds}
@@ -207,14 +212,14 @@ class Workbench:
 
     def compiled(self, device: str, kernel: Kernel) -> Runner:
         key = kernel.ast, kernel.target.chosen
-        found = self.runners.pop(key, None)
-        runner = self.runners[key] = found or compile_optimised(device, kernel)
+        cached = self.runners.pop(key, None)
+        runner = self.runners[key] = cached or compile_optimised(device, kernel)
         if len(self.runners) > REMEMBERED:
             self.runners.popitem(last=False)
         return runner
 
     def prepare(self, device: str, original: UOp) -> None:
-        """Memory of the kernel's own sizes, which nobody else uses."""
+        """Memory of the kernel's own sizes, which nothing else uses."""
         if original is not self.original:
             self.original, self.expected, self.buffers = original, {}, ()
             self.buffers = scratch_buffers(device, original)
@@ -243,8 +248,8 @@ class Workbench:
         if runner is reference:
             return
         with alone():
-            found = self.results(runner)
-        for place, (mine, right) in zip(sorted(runner.spec.writes), zip(found, expected)):
+            results = self.results(runner)
+        for place, (mine, right) in zip(sorted(runner.spec.writes), zip(results, expected)):
             if differ(mine, right, self.buffers[place].dtype):
                 raise CandidateFailed(f"its results are wrong (buffer {place})")
 
@@ -270,14 +275,14 @@ class Workbench:
         return Sampled(fastest, False, "")
 
     def samples(self, runners: Sequence[Runner], reference: Runner, most: int) -> list[list[float]]:
-        """Seconds of one run of each, taken in turns (`in_turns`), after their results were checked."""
+        """Seconds of one run of each, taken interleaved (`in_turns`), after their results were checked."""
         for runner in runners:
             self.check(runner, reference)
         with alone():
             return in_turns([self.run_of(runner) for runner in runners], most)
 
     def duel(self, *runners: Runner) -> list[float]:
-        """The best seconds of each, run in turns."""
+        """The best seconds of each, run interleaved."""
         runs = [self.run_of(runner) for runner in runners]
         with alone():
             first = [min(sample(run, 1)[0], sample(run, 1)[0]) for run in runs]
@@ -293,9 +298,9 @@ def sample(run: Callable[[], object], calls: int) -> tuple[float, bool]:
     """Seconds of one run, from `calls` of them, and whether this process had the machine for itself."""
     crowded, before = is_crowded(), interruptions()
     start = time.perf_counter()
-    told = [run() for _ in range(calls)]
+    times = [run() for _ in range(calls)]
     seconds = (time.perf_counter() - start) / calls
-    by_device = [found for found in told if isinstance(found, float) and found]
+    by_device = [elapsed for elapsed in times if isinstance(elapsed, float) and elapsed]
     if len(by_device) == calls:
         seconds = sum(by_device) / calls  # what the host does around a kernel is not the kernel's
     return seconds, not crowded and interruptions() == before
@@ -314,7 +319,7 @@ def in_turns(
     """
     first = [seconds_of(run, 1)[0] for run in runs]
     calls = [max(1, round(SAMPLE_S / max(seconds, 1e-7))) for seconds in first]
-    found: list[list[float]] = [[] for _ in runs]
+    times: list[list[float]] = [[] for _ in runs]
     began = clock()
     for turn in range(most):
         limit_s = SAMPLING_S * len(runs) if turn >= FEWEST else PATIENCE_S
@@ -322,8 +327,8 @@ def in_turns(
             break
         places = range(len(runs))
         for place in reversed(places) if turn % 2 else places:
-            found[place].append(seconds_of(runs[place], calls[place])[0])
-    return found
+            times[place].append(seconds_of(runs[place], calls[place])[0])
+    return times
 
 
 def undisturbed(run: Callable[[], object], calls: int, enough: float) -> float:
@@ -341,7 +346,7 @@ def undisturbed(run: Callable[[], object], calls: int, enough: float) -> float:
 
 
 def scratch_buffers(device: str, ast: UOp) -> tuple[Buffer, ...]:
-    """Memory for a kernel that nobody else uses, filled with numbers of a usual size, always the same."""
+    """Memory for a kernel that nothing else uses, filled with numbers of a usual size, always the same."""
     pointers = sorted((node for node in ast.toposort() if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
     buffers = []
     for pointer in pointers:
@@ -375,35 +380,37 @@ def sampled(buffer: Buffer) -> Any:
     """Elements of a buffer, evenly spread over all of it, as a NumPy array of numbers to compare.
 
     The distance between two of them has no factor in common with the size, so that every column of every matrix and
-    every lane of a vector is looked at.
+    every lane of a vector is examined.
     """
     import numpy
 
     if buffer.dtype is dtypes.bfloat16:
         wide = numpy.frombuffer(buffer.memoryview(), "uint16").astype("uint32") << 16
-        found = wide.view("float32")
+        elements = wide.view("float32")
     elif buffer.dtype in dtypes.fp8s:
-        found = numpy.frombuffer(buffer.memoryview(), "uint8").astype("int16")  # neighbours are one apart
+        elements = numpy.frombuffer(buffer.memoryview(), "uint8").astype("int16")  # neighbours are one apart
     else:
-        found = numpy.frombuffer(buffer.memoryview(), buffer.dtype.name)
-    distance = next(step for step in itertools.count(max(1, found.size // COMPARED)) if math.gcd(step, found.size) == 1)
-    return found[::distance].copy()
+        elements = numpy.frombuffer(buffer.memoryview(), buffer.dtype.name)
+    distance = next(
+        step for step in itertools.count(max(1, elements.size // COMPARED)) if math.gcd(step, elements.size) == 1
+    )
+    return elements[::distance].copy()
 
 
-def differ(found: Any, expected: Any, dtype: DType) -> bool:
+def differ(actual: Any, expected: Any, dtype: DType) -> bool:
     """True where more of `found` is off than rounding explains."""
     import numpy
 
-    if found.size == 0:
+    if actual.size == 0:
         return False
     with numpy.errstate(all="ignore"):
         if dtype in TOLERANCE:
             finite = expected[numpy.isfinite(expected)].astype("float64")
             scale = float(numpy.abs(finite).max()) if finite.size else 1.0
-            close = numpy.isclose(found, expected, TOLERANCE[dtype], TOLERANCE[dtype] * scale * 1e-2, equal_nan=True)
+            close = numpy.isclose(actual, expected, TOLERANCE[dtype], TOLERANCE[dtype] * scale * 1e-2, equal_nan=True)
         else:
-            close = abs(found - expected) <= 1 if dtype in dtypes.fp8s else found == expected
-    return bool((~close).sum() > DIFFERING * found.size)
+            close = abs(actual - expected) <= 1 if dtype in dtypes.fp8s else actual == expected
+    return bool((~close).sum() > DIFFERING * actual.size)
 
 
 # *** the process ***

@@ -9,7 +9,7 @@ from itertools import count
 from tinyexplore.compile.cache import RunnerKey, runners
 from tinyexplore.compile.disk import find_facts, is_as_written, lowering_key
 from tinyexplore.compile.lowering import prepare
-from tinyexplore.compile.reuse import Kept, kept_here
+from tinyexplore.compile.reuse import ReuseScope, kept_here
 from tinyexplore.compile.search import searched
 from tinyexplore.compile.threads import Compilers
 from tinyexplore.device import Device
@@ -19,7 +19,7 @@ from tinyexplore.execute.threads import thread_count
 from tinyexplore.kernel import Kernel, hand_coded
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import NATIVE
-from tinyexplore.trace import KnownAlready, StoodIn, active_recorder, recording, stage, staged
+from tinyexplore.trace import CacheHit, NativeFallback, active_recorder, recording, stage, staged
 from tinyexplore.uop import UOp
 from tinyexplore.util import Context, config
 
@@ -40,14 +40,14 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
 
     Several are compiled by other threads while this one lowers the next; a search (BEAM) has the machine to itself.
     """
-    kept, is_searching = kept_here(), config().BEAM > 0
-    may_reuse = cache(is_as_written) if kept.plans is not None else lambda: False  # asked once for all of them
+    scope, is_searching = kept_here(), config().BEAM > 0
+    may_reuse = cache(is_as_written) if scope.plans is not None else lambda: False  # asked once for all of them
     ready: list[ExecItem] = []
     waiting: dict[RunnerKey, Callable[[], Runner]] = {}
     keeping: list[Callable[[], None]] = []
     keys = [None if item.ast is None else runner_key(item) for item in items]
-    found = {key: runner for key in dict.fromkeys(keys) if key and (runner := kept.kernels.find(key)) is not None}
-    missing = {key for key in keys if key and key not in found}
+    cached = {key: runner for key in dict.fromkeys(keys) if key and (runner := scope.kernels.find(key)) is not None}
+    missing = {key for key in keys if key and key not in cached}
     at_once = is_searching or len(missing) < 2
     with Compilers(at_once=at_once) as compilers:
         for item, key in zip(items, keys):
@@ -56,9 +56,9 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
             if key is None:
                 continue
             with stage("kernel", item, number, item.ast):
-                if key in found or key in waiting:
+                if key in cached or key in waiting:
                     continue
-                record_known(number, key, kept)
+                record_known(number, key, scope)
                 prepared = prepare(key[0], key[1], partial(choose_opts, key[0], key[1]), may_reuse)
                 waiting[key] = compilers.submit(partial(prepared.compiled, number))
                 if prepared.keep is not None:
@@ -66,27 +66,27 @@ def compile_many(items: Sequence[ScheduleItem]) -> list[ExecItem]:
         for keep in keeping:
             keep()
     for key, finish in waiting.items():
-        found[key] = finish()
-        kept.kernels.keep(key, found[key])
+        cached[key] = finish()
+        scope.kernels.keep(key, cached[key])
     for one, key in zip(ready, keys):
-        one.runner = found[key] if key is not None else None
+        one.runner = cached[key] if key is not None else None
     return ready
 
 
-def record_known(number: int, key: RunnerKey, kept: Kept) -> None:
-    """Where somebody listens to what is done step by step: whether the kernel would have been found otherwise."""
-    if (recorder := active_recorder()) and kept.plans is None:
+def record_known(number: int, key: RunnerKey, scope: ReuseScope) -> None:
+    """Where a recorder is attached to what is done step by step: whether the kernel would have been found otherwise."""
+    if (recorder := active_recorder()) and scope.plans is None:
         lowering = lowering_key(key[0], key[1])
         if runners.find(key) is not None:
-            recorder.record(KnownAlready(number, "in this process"))
+            recorder.record(CacheHit(number, "in this process"))
         elif lowering is not None and find_facts(lowering) is not None:
-            recorder.record(KnownAlready(number, "on disk"))
+            recorder.record(CacheHit(number, "on disk"))
 
 
 def compile_item(item: ScheduleItem) -> ExecItem:
     """`compile_many` of one."""
-    (found,) = compile_many([item])
-    return found
+    (runner,) = compile_many([item])
+    return runner
 
 
 def run_item(item: ExecItem) -> ExecItem:
@@ -101,7 +101,7 @@ def run_item(item: ExecItem) -> ExecItem:
         native.execute()
     if recorder := active_recorder():
         recorder.record_gone()
-        recorder.record(StoodIn(item, refusal))
+        recorder.record(NativeFallback(item, refusal))
     return native
 
 

@@ -4,7 +4,7 @@ Kept is what a call needs to know of a program and the key of its machine code, 
 (`runtime/cache.py`). The key of an entry is what the result depends on: the ast node by node, the target, the
 compiler, every option and the number of threads; the entry itself names the text of the modules that did the work.
 Change one rule of one pass, and nothing kept before counts; change one in the running process, as a notebook may, and
-nothing is looked for or kept. The program's UOps and source are made when somebody asks for them.
+nothing is looked for or kept. The program's UOps and source are made when needed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,21 @@ ABOVE = ("tinyexplore.compile.lowering", "tinyexplore.compile.compiler", "tinyex
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What a runner must know of a program (see `ProgramSpec`), and the work of one run. `engine`: what wrote this."""
+class ProgramFacts:
+    """What the disk cache stores of a program beside its code (see `ProgramSpec`).
+
+    name: the name of its function.
+    language: the language of its source.
+    key: the digest of its source.
+    thread_extent: the length of the THREAD axis, None without one.
+    n_buffers: number of buffers that a call takes.
+    writes: positions of the buffers that it stores to.
+    aligned: positions of buffers that must start at a cache line.
+    flops: floating-point operations of one run.
+    bytes_moved: bytes read and written in one run.
+    operations: `flops`, with each function weighted by its time.
+    engine: version of the engine that wrote the entry.
+    """
 
     name: str
     language: str
@@ -54,8 +67,8 @@ class Facts:
     engine: str = ""
 
     @staticmethod
-    def of(spec: ProgramSpec, flops: int, bytes_moved: int, operations: int) -> Facts:
-        return Facts(
+    def of(spec: ProgramSpec, flops: int, bytes_moved: int, operations: int) -> ProgramFacts:
+        return ProgramFacts(
             spec.name,
             spec.language,
             spec.key,
@@ -69,7 +82,7 @@ class Facts:
         )
 
     def spec(self, device: str, again: Callable[[], ProgramSpec]) -> ProgramSpec:
-        """The program, whose text `again` makes when somebody asks for it."""
+        """The program, whose text `again` makes when needed."""
         interface = Device[device]
         return StoredSpec(
             again,
@@ -107,19 +120,19 @@ def _plain_target(target: Target) -> list[str]:
     return [str(sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)) for value in values]
 
 
-def find_facts(key: str) -> Facts | None:
+def find_facts(key: str) -> ProgramFacts | None:
     """What was kept under `key`, by the engine as it is."""
-    found = disk.find(key)
-    if found is None:
+    stored = disk.find(key)
+    if stored is None:
         return None
     try:
-        facts = Facts(**json.loads(found))
+        facts = ProgramFacts(**json.loads(stored))
     except (ValueError, TypeError):
         return None
     return facts if facts.engine == engine_digest() else None
 
 
-def keep_facts(key: str, facts: Facts) -> None:
+def keep_facts(key: str, facts: ProgramFacts) -> None:
     """Keeps `facts` for `find_facts`. A later engine writes its own in their place."""
     disk.keep(key, json.dumps(asdict(replace(facts, engine=engine_digest()))).encode())
 
@@ -159,12 +172,12 @@ def is_as_written() -> bool:
     prefixes = tuple(f"tinyexplore.{floor}" for floor in FLOORS)
     for name, module in list(sys.modules.items()):
         if name.startswith(prefixes) or name in ABOVE:
-            known = _written.get(name)
-            if known is None:
+            definitions = _written.get(name)
+            if definitions is None:
                 spaces = [module, *(value for value in vars(module).values() if _is_class_of(value, name))]
-                known = _written[name] = [(space, dict(vars(space))) for space in spaces]
+                definitions = _written[name] = [(space, dict(vars(space))) for space in spaces]
                 _foreign.update(name for value in vars(module).values() if not _is_our_own(value))
-            if any(vars(space) != names and _differ(vars(space), names) for space, names in known):
+            if any(vars(space) != names and _differ(vars(space), names) for space, names in definitions):
                 return False
     rules = tuple(step.table.rules for step in PASSES if isinstance(step, Rewrite))
     return not _foreign and rules == _tables.setdefault("rules", rules)
@@ -198,4 +211,4 @@ def _differ(now: Mapping[str, Any], before: dict[str, Any]) -> bool:
     return False
 
 
-__all__ = ["Facts", "engine_digest", "find_facts", "is_as_written", "keep_facts", "lowering_key"]
+__all__ = ["ProgramFacts", "engine_digest", "find_facts", "is_as_written", "keep_facts", "lowering_key"]

@@ -10,7 +10,7 @@ from typing import TypeVar
 from weakref import WeakValueDictionary, ref
 
 from tinyexplore.codegen import PASSES, Pass, bytes_moved, flop_count, lower
-from tinyexplore.compile.disk import Facts, find_facts, keep_facts, lowering_key
+from tinyexplore.compile.disk import ProgramFacts, find_facts, keep_facts, lowering_key
 from tinyexplore.device import CompiledProgram, Device
 from tinyexplore.execute.runner import Runner
 from tinyexplore.kernel import Kernel, Opt, apply_opt
@@ -37,8 +37,16 @@ def compiled_again(device: str, ast: UOp, original: UOp, start: UOp, applied: tu
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """How a kernel that was lowered is made again: what it started from and its opts. `settings`: those in force then.
-    `made`: the kernel itself, for as long as somebody holds it."""
+    """How a lowered kernel is rebuilt.
+
+    device: the device that it is for.
+    original: the ast as the scheduler wrote it.
+    start: the ast before the first Opt.
+    applied: its Opts.
+    settings: the settings in force at the time.
+    made: a weak reference to the kernel itself.
+    passes: the passes that lowered it.
+    """
 
     device: str
     original: UOp
@@ -86,10 +94,17 @@ def lowered(device: str, kernel: Kernel, passes: Sequence[Pass] = PASSES) -> Pro
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A kernel on its way: all of a Runner but the program. `root`: the ast that was lowered, or found lowered.
+    """A lowered kernel without its compiled program.
 
-    `operations`: `flops` with functions weighed by their time.
-    `keep` writes to disk what lowering came to; None where there is nothing to write, because it was found there, say.
+    device: the device that it is for.
+    root: the ast that was lowered, or that the cache has lowered.
+    make_kernel: returns the Kernel, rebuilt when it is needed.
+    spec: its rendered program.
+    flops: floating-point operations of one run.
+    bytes_moved: bytes read and written in one run.
+    operations: `flops`, with each function weighted by its time.
+    seconds: seconds that lowering took.
+    keep: writes the result of lowering to the disk cache; None where the cache has it.
     """
 
     device: str
@@ -144,7 +159,7 @@ def prepare(device: str, ast: UOp, choose: Callable[[], Kernel], may_reuse: Call
 
     def keep() -> None:
         if may_reuse():
-            keep_facts(key, Facts.of(prepared.spec, flops, moved, operations))
+            keep_facts(key, ProgramFacts.of(prepared.spec, flops, moved, operations))
 
     return replace(prepared, keep=keep)
 

@@ -7,37 +7,41 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from tinyexplore.compile.cache import Kernels, OwnKernels, runners
+from tinyexplore.compile.cache import OwnKernels, RunnerCache, runners
 from tinyexplore.execute.plan import Plans, plans
 from tinyexplore.util import config
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """Where kernels and plans are found again. Without `plans` each graph is scheduled, its kernels' lowerings on disk
-    are not looked for, and kernels run one at a time. `stands_in`: whether native code computes what this machine
-    cannot execute."""
+class ReuseScope:
+    """The caches that kernels and plans are looked up in.
 
-    kernels: Kernels | OwnKernels = field(default_factory=OwnKernels)
+    kernels: the cache of compiled kernels.
+    plans: the cache of plans. None: every graph is scheduled, lowerings on disk are not used, and kernels run one at a
+      time.
+    stands_in: whether native code replaces a program that this machine cannot execute.
+    """
+
+    kernels: RunnerCache | OwnKernels = field(default_factory=OwnKernels)
     plans: Plans | None = None
     stands_in: bool = False
 
 
-_of_process = Kept(runners, plans)
-_of_console = Kept(Kernels())
-_kept: ContextVar[Kept | None] = ContextVar("tinyexplore_kept", default=None)
+_of_process = ReuseScope(runners, plans)
+_of_console = ReuseScope(RunnerCache())
+_kept: ContextVar[ReuseScope | None] = ContextVar("tinyexplore_kept", default=None)
 
 
-def kept_variable() -> ContextVar[Kept | None]:
+def kept_variable() -> ContextVar[ReuseScope | None]:
     """Where `kept_here` looks; None stands for the process's."""
     return _kept
 
 
-def kept_here() -> Kept:
+def kept_here() -> ReuseScope:
     """What is kept for whoever computes here."""
-    found = _kept.get()
-    if found is not None:
-        return found
+    scope = _kept.get()
+    if scope is not None:
+        return scope
     return _of_console if config().asks_the_console else _of_process
 
 
@@ -49,11 +53,11 @@ def step_by_step(*, stand_in: bool = False) -> Iterator[None]:
 
     stand_in: kernels for a TARGET that this machine cannot execute are compiled, and native ones compute their results;
     otherwise running one is an error."""
-    token = _kept.set(Kept(stands_in=stand_in))
+    token = _kept.set(ReuseScope(stands_in=stand_in))
     try:
         yield
     finally:
         _kept.reset(token)
 
 
-__all__ = ["Kept", "kept_here", "kept_variable", "step_by_step"]
+__all__ = ["ReuseScope", "kept_here", "kept_variable", "step_by_step"]

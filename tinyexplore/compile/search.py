@@ -16,13 +16,13 @@ from tinyexplore.compile.candidate import machine_of, request_of
 from tinyexplore.compile.workers import answer, dismiss
 from tinyexplore.device import Device
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
-from tinyexplore.kernel.search import SearchResult, Timing, beam_search, find_replayed
+from tinyexplore.kernel.search import CandidateTime, SearchResult, beam_search, find_replayed
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.runtime.cache import find, keep
 from tinyexplore.target import core_count
 from tinyexplore.trace import (
+    CandidateMeasured,
     Event,
-    Measured,
     Recorder,
     Searched,
     Searching,
@@ -68,7 +68,7 @@ def measuring_on(executor: Executor | None) -> Iterator[None]:
 
 
 def searched(device: str, kernel: Kernel, width: int) -> Kernel:
-    """`kernel` with the opts that a beam of `width` finds fastest; the hand-coded choice is the one to beat.
+    """`kernel` with the opts that a beam of `width` finds fastest; the default schedule is the one to beat.
 
     What was found is kept on disk (`CACHELEVEL=0`: not), under the kernel, the machine, the compiler, the width and
     the seed; found there, it is told like a new one.
@@ -98,7 +98,7 @@ def refusal_of(device: str) -> str:
 def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> SearchResult:
     """A new search, kept under `key` if anything could be measured, and whoever measured was there to the end."""
     heard = SearchRecorder(active_recorder())
-    with Bench(device, starts[0]) as bench, recording(heard):
+    with CandidateTimer(device, starts[0]) as bench, recording(heard):
         result = beam_search(starts, width, bench, config().BEAM_SEED)
         if bench.progress is not None:
             bench.progress.record(heard.log[-1].event)
@@ -108,7 +108,7 @@ def search(device: str, starts: Sequence[Kernel], width: int, key: str) -> Searc
 
 
 def unsearched(kernel: Kernel, reason: str) -> Kernel:
-    """The hand-coded choice, and why nothing was measured."""
+    """The heuristics, and why nothing was measured."""
     chosen = hand_coded(kernel)
     recorder = active_recorder()
     if recorder is not None:
@@ -147,7 +147,7 @@ class SearchRecorder(Recorder):
             self.outer.record(event)
 
 
-class Bench:
+class CandidateTimer:
     """The clock of one search. Candidates are compiled in parallel, and each different program is timed once.
 
     Without an executor, threads of this process wait for its workers, and candidates are timed one after the other,
@@ -157,14 +157,14 @@ class Bench:
     def __init__(self, device: str, start: Kernel) -> None:
         self.device = device
         self.start = start
-        given = _executor.get()
-        self.own = own_executor() if given is None else None
-        self.executor: Any = given or self.own
-        self.programs: dict[str, tuple[Kernel, Timing]] = {}
+        executor = _executor.get()
+        self.own = own_executor() if executor is None else None
+        self.executor: Any = executor or self.own
+        self.programs: dict[str, tuple[Kernel, CandidateTime]] = {}
         self.progress = progress_recorder()
         self.gone = ""
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> CandidateTimer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
@@ -180,7 +180,7 @@ class Bench:
 
     # *** what a search asks ***
 
-    def times(self, kernels: Sequence[Kernel], best: float) -> Iterator[Timing]:
+    def times(self, kernels: Sequence[Kernel], best: float) -> Iterator[CandidateTime]:
         """See `kernel.search.Clock`."""
         compiled: list[dict[str, Any]] = []
         futures = [self.submit("compile", kernel, COMPILE_LIMIT_S) for kernel in kernels]
@@ -210,26 +210,26 @@ class Bench:
 
     # *** how it is answered ***
 
-    def timing(self, kernel: Kernel, compiled: dict[str, Any], best: float, waiting: dict[str, Any]) -> Timing:
+    def timing(self, kernel: Kernel, compiled: dict[str, Any], best: float, waiting: dict[str, Any]) -> CandidateTime:
         """The time of one candidate, from what compiling it has given; `waiting`: timings that were handed over."""
         if "lost" in compiled:
-            return Timing(math.inf, compiled["lost"])
+            return CandidateTime(math.inf, compiled["lost"])
         program = compiled["program"]
         if program in self.programs:
             same, timing = self.programs[program]
             opts = ", ".join(map(str, same.applied)) or "no opts"
-            return Timing(timing.seconds, f"the same program as {opts}")
+            return CandidateTime(timing.seconds, f"the same program as {opts}")
         future = waiting.get(program) or self.submit_timing(kernel, best)
         reply = self.reply(future, run_limit(best))
         if "lost" in reply:
-            timing = Timing(math.inf, reply["lost"])
+            timing = CandidateTime(math.inf, reply["lost"])
         else:
-            timing = Timing(float(reply["seconds"]), reply["note"], reply["disturbed"])
+            timing = CandidateTime(float(reply["seconds"]), reply["note"], reply["disturbed"])
         self.programs[program] = (kernel, timing)
         return timing
 
     def time_of(self, kernel: Kernel) -> float:
-        return next((timing.seconds for known, timing in self.programs.values() if known.ast is kernel.ast), math.inf)
+        return next((timing.seconds for timed, timing in self.programs.values() if timed.ast is kernel.ast), math.inf)
 
     def submit_timing(self, kernel: Kernel, best: float) -> Any:
         limit = None if math.isinf(best) else best
@@ -253,10 +253,10 @@ class Bench:
             return {"lost": self.gone}
         patience = limit_s + QUEUE_LIMIT_S
         try:
-            found: dict[str, Any] = json.loads(future.result(patience))
-            if not found.keys() & {"lost", "program", "seconds"}:
-                raise ValueError(f"a worker answered {found}")
-            return found
+            response: dict[str, Any] = json.loads(future.result(patience))
+            if not response.keys() & {"lost", "program", "seconds"}:
+                raise ValueError(f"a worker answered {response}")
+            return response
         except (TimeoutError, concurrent.futures.TimeoutError):
             future.cancel()
             self.gone = f"the executor gave no answer within {patience:.0f} s"
@@ -305,7 +305,7 @@ def as_bytes(result: SearchResult, events: Sequence[Event], starts: Sequence[Ker
     measured = [
         [*place(event.kernel), None if math.isinf(event.seconds) else event.seconds, event.note]
         for event in events
-        if isinstance(event, Measured)
+        if isinstance(event, CandidateMeasured)
     ]
     chosen = [*place(result.kernel), result.seconds, result.start_seconds, result.tried, result.disturbed]
     return json.dumps({"chosen": chosen, "measured": measured}).encode()
@@ -333,10 +333,10 @@ def find_kept(key: str, starts: Sequence[Kernel]) -> SearchResult | None:
             with recording(None):
                 candidate = kernel(start, opts)
             if candidate is not None:
-                recorder.record(Measured(candidate, math.inf if took is None else took, note))
+                recorder.record(CandidateMeasured(candidate, math.inf if took is None else took, note))
         reason = f"{result.reason} (found by an earlier search)"
         recorder.record(Searched(starts[0], chosen, result.start_seconds, result.seconds, result.tried, reason))
     return result
 
 
-__all__ = ["Bench", "Executor", "measuring_on", "searched"]
+__all__ = ["CandidateTimer", "Executor", "measuring_on", "searched"]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tinyexplore.target import core_count
 from tinyexplore.util.locks import can_start_threads
-from tinyexplore.util.workers import Job, Workers, wait_for_all
+from tinyexplore.util.workers import Job, ThreadWorkers, wait_for_all
 
 R = TypeVar("R")
 
@@ -59,8 +59,8 @@ class Compilers:
 
 
 @cache
-def _workers() -> Workers:
-    return Workers(core_count())
+def _workers() -> ThreadWorkers:
+    return ThreadWorkers(core_count())
 
 
 __all__ = ["Compilers"]

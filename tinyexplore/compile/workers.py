@@ -91,7 +91,7 @@ class Worker:
                 pass
 
 
-class Workers:
+class CompilerWorkers:
     """The workers of this process that run `program`: as many as there are requests at one time."""
 
     def __init__(self, program: str = PROGRAM) -> None:
@@ -122,9 +122,9 @@ class Workers:
 
     def take(self, name: str) -> Worker:
         with self._lock:
-            known = [worker for worker in self._idle if name in worker.names]
+            suitable = [worker for worker in self._idle if name in worker.names]
             if self._idle:
-                worker = (known or self._idle)[-1]
+                worker = (suitable or self._idle)[-1]
                 self._idle.remove(worker)
                 return worker
         worker = Worker(self._program)
@@ -154,6 +154,6 @@ class Workers:
         self._idle, self._all = [], set()
 
 
-_workers = Workers()
+_workers = CompilerWorkers()
 
-__all__ = ["FOLDER", "WorkerLost", "Workers", "answer", "dismiss"]
+__all__ = ["FOLDER", "WorkerLost", "CompilerWorkers", "answer", "dismiss"]

@@ -1,6 +1,6 @@
 """Where memory comes from: a host allocator that keeps freed blocks for reuse, because fresh pages are slow.
 
-The first touch of a page costs more than the arithmetic of most kernels done on it, so blocks of 1 MiB and more are
+The first access of a page costs more than the arithmetic of most kernels done on it, so blocks of 1 MiB and more are
 mapped on their own, with huge pages where the system has them, and kept when they are freed (least recently used
 ones go first).
 """
@@ -63,16 +63,16 @@ class Memory:
 
     @property
     def is_own(self) -> bool:
-        """True for a block of an allocator, which nobody else has an address in."""
+        """True for a block of an allocator, which nothing else has an address in."""
         return isinstance(self.owner, Block) and not self.readonly
 
     @property
     def root(self) -> Memory:
         """What this is a part of, in the end."""
-        found = self
-        while isinstance(found.owner, Memory):
-            found = found.owner
-        return found
+        outermost = self
+        while isinstance(outermost.owner, Memory):
+            outermost = outermost.owner
+        return outermost
 
     def settle(self) -> None:
         """Returns when no kernel that was launched, and not waited for, works here: before a host reads or writes."""
@@ -158,7 +158,7 @@ def size_class(nbytes: int) -> int:
 
 
 class _Given(ref[Memory]):
-    """Memory given out, as the allocator counts it: `size` is that of its class."""
+    """Memory allocated, as the allocator counts it: `size` is that of its class."""
 
     __slots__ = ("size", "nbytes")
     size: int
@@ -192,7 +192,7 @@ class HostAllocator:
 
     @property
     def used_bytes(self) -> int:
-        """What is given out now, in whole size classes."""
+        """What is allocated now, in whole size classes."""
         self.count_gone()
         return self._used_bytes
 
@@ -203,30 +203,30 @@ class HostAllocator:
         return self._cached()
 
     def allocate(self, nbytes: int) -> Memory:
-        """`nbytes` (at least) at a 64-byte boundary, not cleared. MemoryError says how much was asked for."""
+        """`nbytes` (at least) at a 64-byte boundary, not cleared. MemoryError says how much was requested."""
         if nbytes < 0:
             raise ValueError(f"cannot allocate {nbytes} bytes")
         size = size_class(nbytes)
         if self._gone:
             self.count_gone()
         with self._lock:
-            kept = self._kept.get(size)
-            if kept is None:
-                kept = self._kept[size] = deque(maxlen=self.cache_bytes // size)
+            free_blocks = self._kept.get(size)
+            if free_blocks is None:
+                free_blocks = self._kept[size] = deque(maxlen=self.cache_bytes // size)
             try:
-                block = kept.pop().block
+                block = free_blocks.pop().block
                 self._kept_at_most -= size
             except IndexError:
                 block = self._fresh(size)
             memory = Memory(block.address, nbytes, block)
-            memory.back = _Back(memory, kept.append)
+            memory.back = _Back(memory, free_blocks.append)
             memory.back.block = block
-            given = _Given(memory, self._gone.append)
-            given.size, given.nbytes = size, nbytes
+            reference = _Given(memory, self._gone.append)
+            reference.size, reference.nbytes = size, nbytes
             count, keep = GlobalCounters, self._given.add
             self._used_bytes += size  # from here to the end of the last call Python looks for no interrupts
             count.used_now += nbytes
-            keep(given)
+            keep(reference)
         if count.used_now > count.mem_peak:
             count.mem_peak = count.used_now
         return memory
@@ -235,14 +235,14 @@ class HostAllocator:
         """Counts what is no more, and gives back to the system what is too much to be kept."""
         with self._lock:
             while self._gone:
-                given = self._gone[0]
-                self._given.discard(given)
-                if given.size:
-                    self._kept.move_to_end(given.size)
-                self._used_bytes -= given.size  # as above: all of it, or nothing
-                GlobalCounters.used_now -= given.nbytes
-                self._kept_at_most += given.size
-                given.size = given.nbytes = 0
+                reference = self._gone[0]
+                self._given.discard(reference)
+                if reference.size:
+                    self._kept.move_to_end(reference.size)
+                self._used_bytes -= reference.size  # as above: all of it, or nothing
+                GlobalCounters.used_now -= reference.nbytes
+                self._kept_at_most += reference.size
+                reference.size = reference.nbytes = 0
                 self._gone.popleft()
             if self._kept_at_most > self.cache_bytes:
                 self._trim()
@@ -283,7 +283,7 @@ class HostAllocator:
             owner = ctypes.create_string_buffer(size + ALIGNMENT)
             address = ctypes.addressof(owner)
             return Block(-(-address // ALIGNMENT) * ALIGNMENT, size, owner)
-        span = size + 2 * HUGE_PAGE  # address space only: pages never touched take no memory
+        span = size + 2 * HUGE_PAGE  # address space only: pages never accessed take no memory
         if hasattr(mmap, "MAP_PRIVATE"):  # shared memory, the default, gets no huge pages
             mapped = mmap.mmap(-1, span, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         else:

@@ -26,7 +26,13 @@ class Devices(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BufferKey:
-    """What events say of a buffer: enough to name it, nothing that keeps its memory alive."""
+    """The description of a buffer in events. It does not keep the memory alive.
+
+    id: the number of the buffer in this process.
+    device: the device that it is on.
+    dtype: dtype of the elements.
+    size: number of elements.
+    """
 
     id: int
     device: str
@@ -63,13 +69,13 @@ class Buffer:
         It must be C-contiguous, aligned to its elements and a whole number of them; it is kept alive. Memory that
         may only be read makes a buffer that kernels may only read.
         """
-        found = Memory.of(memory)
-        size, rest = divmod(found.nbytes, dtype.itemsize)
+        storage = Memory.of(memory)
+        size, rest = divmod(storage.nbytes, dtype.itemsize)
         if rest:
-            raise ValueError(f"{found.nbytes} bytes are not a whole number of {dtype.name} ({dtype.itemsize} bytes)")
-        if size and found.address % dtype.itemsize:
-            raise ValueError(f"memory at {found.address:#x} is not aligned to {dtype.name}; copy it with copyin()")
-        return cls(device, size, dtype, found)
+            raise ValueError(f"{storage.nbytes} bytes are not a whole number of {dtype.name} ({dtype.itemsize} bytes)")
+        if size and storage.address % dtype.itemsize:
+            raise ValueError(f"memory at {storage.address:#x} is not aligned to {dtype.name}; copy it with copyin()")
+        return cls(device, size, dtype, storage)
 
     def __repr__(self) -> str:
         state = "" if self.is_allocated else ", not allocated"
@@ -105,7 +111,7 @@ class Buffer:
 
     @property
     def is_unshared(self) -> bool:
-        """True where, besides, nobody else refers to the memory: no view, no program that is bound to it."""
+        """True where, besides, nothing else refers to the memory: no view, no program that is bound to it."""
         return self.is_own and references((self._memory,))[0] == ASKING + 1
 
     @property
@@ -149,9 +155,11 @@ class Buffer:
         self.allocate()
         if self.is_readonly:
             raise ValueError(f"{self!r} wraps memory that may only be read; make a new Buffer to write to")
-        found = Memory.of(source if source.c_contiguous else source.tobytes())
+        storage = Memory.of(source if source.c_contiguous else source.tobytes())
         self.memory.settle()
-        ctypes.memmove(self.address, found.address, self.nbytes)  # whatever the format: memoryviews ask for equal ones
+        ctypes.memmove(
+            self.address, storage.address, self.nbytes
+        )  # whatever the format: memoryviews ask for equal ones
         return self
 
     def fill(self, element: bytes) -> Buffer:

@@ -1,4 +1,4 @@
-"""The devices by name. Runtimes register themselves from the package root; one opens when it is first asked for."""
+"""The devices by name. Runtimes register themselves from the package root; one opens when it is first requested."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DeviceUnavailable(RuntimeError):
     """A known device that cannot open here (no compiler, no package); the message says what would do."""
 
 
-class Program(Protocol):
+class ProgramLike(Protocol):
     """What devices know of a renderer's `ProgramSpec`."""
 
     @property
@@ -51,7 +51,7 @@ class Renderer(Protocol):
 
 class CompiledProgram(Protocol):
     """A program ready to run. `entry_address`: the machine code of `name_entry`, None where there is none. `nbytes`:
-    about what it takes of the process's memory; `code_bytes`: its instructions, 0 where nobody tells. `refusal`: why
+    about what it takes of the process's memory; `code_bytes`: its instructions, 0 where unknown. `refusal`: why
     this machine cannot execute it, which `bind` raises; "" where it can."""
 
     @property
@@ -71,7 +71,7 @@ class CompiledProgram(Protocol):
         `values` for its Variables.
 
         start and stop are the part of the THREAD axis to do, (0, its size) for all of it; without a THREAD axis they
-        are not looked at. Machine code runs without the GIL. A device may only launch it, in the order of the calls:
+        are not examined. Machine code runs without the GIL. A device may only launch it, in the order of the calls:
         whoever reads or writes memory waits (`Memory.settle`). Where the device has a clock of its own, the function's
         `timed()` runs it, waits, and gives the seconds by that clock, 0.0 where it told none.
         """
@@ -88,7 +88,11 @@ class DeviceGraph(Protocol):
 
 @dataclass(frozen=True)
 class Graphs:
-    """How a device makes a graph of what `CompiledProgram.bind` gave; `refusal`: why it cannot, "" where it can."""
+    """How a device builds a graph of bound programs.
+
+    make: builds the graph.
+    refusal: returns why it cannot, or "".
+    """
 
     make: Callable[[Sequence[Any]], DeviceGraph]
     refusal: Callable[[Sequence[Any]], str]
@@ -96,7 +100,11 @@ class Graphs:
 
 @dataclass(frozen=True)
 class Compiler:
-    """What makes programs for a device. `name` tells which, and its version."""
+    """A compiler of a device.
+
+    name: its name and version.
+    compile: compiles a `ProgramSpec`.
+    """
 
     name: str
     compile: Callable[[Any], CompiledProgram]
@@ -107,9 +115,18 @@ class Compiler:
 
 @dataclass(frozen=True, eq=False)
 class DeviceInterface:
-    """An open device. `compile` makes a program of a `ProgramSpec`; `listings` gives further texts of it for display
-    (language, lines): LLVM IR after optimisation, assembly. `refusal`: why this machine executes none of its programs,
-    "" where it does."""
+    """An open device.
+
+    name: its canonical name.
+    target: the machine that it generates code for.
+    allocator: allocates its memory.
+    renderer: writes the source of its programs.
+    compile: compiles a `ProgramSpec`.
+    listings: returns further listings of a `ProgramSpec` for display, by language: optimized LLVM IR, assembly.
+    refusal: why this machine cannot execute its programs; "" where it can.
+    wait: waits until all launched kernels are done.
+    graphs: builds graphs of launches; None where the device has none.
+    """
 
     name: str
     target: Target
@@ -119,11 +136,11 @@ class DeviceInterface:
     listings: Callable[[Any], list[tuple[str, tuple[SourceLine, ...]]]]
     refusal: str = ""
     wait: Callable[[], None] = lambda: None  # for all that was launched
-    graphs: Graphs | None = None  # None: it launches each kernel by itself
+    graphs: Graphs | None = None  # None: it launches each kernel alone
 
     @property
     def dname(self) -> str:
-        """`name`, as programs of this family ask for it."""
+        """`name`, as tinygrad programs ask for it."""
         return self.name
 
     @property
@@ -138,14 +155,18 @@ class DeviceInterface:
 
 @dataclass(frozen=True, eq=False)
 class Storage:
-    """An open device that holds values and computes nothing: a file, the memory of NumPy arrays."""
+    """An open device that holds values and computes nothing: a file, the memory of NumPy arrays.
+
+    name: its canonical name.
+    allocator: allocates its memory.
+    """
 
     name: str
     allocator: Allocator
 
 
 class DeviceRegistry:
-    """Devices by name: `Device["LLVM"]`, `Device.DEFAULT`; one opens for each TARGET that is asked for."""
+    """Devices by name: `Device["LLVM"]`, `Device.DEFAULT`; one opens for each TARGET that is requested."""
 
     def __init__(self) -> None:
         self._factories: dict[str, Callable[[], DeviceInterface]] = {}
@@ -153,7 +174,7 @@ class DeviceRegistry:
         self._storages: dict[str, Callable[[str], Storage]] = {}
         self._open: dict[tuple[str, str], DeviceInterface] = {}  # by name, and the TARGET that it generates code for
         self._lock = threading.RLock()
-        self._chosen: tuple[str, str] | None = None  # the default set by hand, and config().DEVICE at that time
+        self._chosen: tuple[str, str] | None = None  # the default set manually, and config().DEVICE at that time
 
     def register(
         self,
@@ -206,14 +227,14 @@ class DeviceRegistry:
 
     def available(self) -> tuple[str, ...]:
         """The devices that open here (this opens them)."""
-        found = []
+        devices = []
         for name in self.names():
             try:
                 self[name]
             except DeviceUnavailable:
                 continue
-            found.append(name)
-        return tuple(found)
+            devices.append(name)
+        return tuple(devices)
 
     def canonicalize(self, name: str | Sequence[str] | None = None) -> str:
         """The one spelling of a device name: "llvm", "LLVM:0" → "LLVM", "disk:a/B" → "DISK:a/B"; None: the default.
@@ -237,13 +258,13 @@ class DeviceRegistry:
         head, _, number = name.upper().partition(":")
         head = _best_device() if head == "CPU" else head
         if head not in self._factories:
-            known = ", ".join((*self.names(), *self._storages)) or "none"
+            names = ", ".join((*self.names(), *self._storages)) or "none"
             if head in FOREIGN_DEVICES:
                 raise UnknownDevice(
-                    f"unknown device {name!r}; known: {known}; this package has no runtime for {head}: choose one of "
+                    f"unknown device {name!r}; known: {names}; this package has no runtime for {head}: choose one of "
                     f"the known, and unset {head} in the environment"
                 )
-            raise UnknownDevice(f"unknown device {name!r}; known: {known}")
+            raise UnknownDevice(f"unknown device {name!r}; known: {names}")
         if number and not number.isdecimal():
             raise UnknownDevice(f"device {name!r}: after the colon stands a number, {head}:0, {head}:1, …")
         return head if int(number or 0) == 0 else f"{head}:{int(number)}"
@@ -257,9 +278,9 @@ class DeviceRegistry:
 
     def __getitem__(self, name: str) -> DeviceInterface:
         target = config().TARGET
-        found = self._open.get((name, target))
-        if found is not None:
-            return found
+        device = self._open.get((name, target))
+        if device is not None:
+            return device
         canonical = self.canonicalize(name)
         if self.is_storage(canonical):
             raise DeviceUnavailable(f"{canonical} stores values and computes nothing: move the tensor with .to()")
@@ -289,7 +310,7 @@ class DeviceRegistry:
 
     @property
     def DEFAULT(self) -> str:
-        """The device of tensors that name none: set by hand, else by `Context(DEVICE=...)` or the environment,
+        """The device of tensors that name none: set manually, else by `Context(DEVICE=...)` or the environment,
         else LLVM, or PYTHON where llvmlite is not installed."""
         configured = config().DEVICE
         if self._chosen is not None and self._chosen[1] == configured:

@@ -19,9 +19,13 @@ LANES_BIT = 1 << 31  # in `DType.bit`: more than one lane
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DType:
-    """A scalar or vector element type. `priority` orders promotion; `count` is the number of lanes.
+    """A scalar or vector element type.
 
-    `fmt` is the `struct`/memoryview code of one lane, None where Python has none (bfloat16).
+    priority: the order of promotion.
+    itemsize: bytes of an element, all lanes included.
+    name: its name.
+    fmt: the `struct` code of one lane; None where Python has none (bfloat16).
+    count: number of lanes.
     """
 
     priority: int
@@ -123,9 +127,13 @@ class _Referable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PtrDType(_Referable):
-    """The address of `size` elements of `base`; space: "global" | "local" | "shared" | "reg".
+    """The address of elements. Equal content is the same object.
 
-    Equal content is the same object.
+    base: the dtype of an element.
+    size: number of elements.
+    space: "global", "local", "shared" or "reg".
+    count: number of lanes.
+    bit: the bit of this dtype in a set of dtypes.
     """
 
     base: DType
@@ -135,8 +143,8 @@ class PtrDType(_Referable):
     bit: int = field(init=False, repr=False)
 
     def __new__(cls, base: DType, size: int, space: str = "global") -> PtrDType:
-        known = _POINTERS.get((base, size, space))
-        return _POINTERS.setdefault((base, size, space), object.__new__(cls)) if known is None else known
+        interned = _POINTERS.get((base, size, space))
+        return _POINTERS.setdefault((base, size, space), object.__new__(cls)) if interned is None else interned
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bit", self.base.bit)
@@ -157,9 +165,9 @@ _POINTERS: WeakValueDictionary[tuple[DType, int, str], PtrDType] = WeakValueDict
 
 def _vector(base: DType, count: int) -> DType:
     key = (base.name, count)
-    if (known := _INTERNED.get(key)) is None:
-        known = _INTERNED[key] = replace(base, count=count)
-    return known
+    if (interned := _INTERNED.get(key)) is None:
+        interned = _INTERNED[key] = replace(base, count=count)
+    return interned
 
 
 def _restore(name: str, count: int) -> DType:
@@ -252,8 +260,8 @@ class dtypes(metaclass=_Defaults):
         if isinstance(x, builtins.float):
             return dtypes.default_float
         if isinstance(x, (list, tuple)):
-            found = [dtypes.from_py(item) for item in x]
-            return max(found, key=lambda dtype: dtype.priority) if found else dtypes.default_float
+            dtypes_of_items = [dtypes.from_py(item) for item in x]
+            return max(dtypes_of_items, key=lambda dtype: dtype.priority) if dtypes_of_items else dtypes.default_float
         raise TypeError(f"no dtype for {type(x).__name__} {x!r}; expected bool, int, float or a nested list of these")
 
     @staticmethod
@@ -337,19 +345,19 @@ _FLOATS, _INTS = frozenset(dtypes.floats + dtypes.fp8s), frozenset(dtypes.ints)
 
 
 def _successors(name: str) -> frozenset[str]:
-    found = {name}
+    successors = {name}
     for successor in _PROMOTES_TO[name]:
-        found |= _successors(successor)
-    return frozenset(found)
+        successors |= _successors(successor)
+    return frozenset(successors)
 
 
 _SUCCESSORS = {name: _successors(name) for name in _PROMOTES_TO}
 
 
 @cache
-def least_upper_dtype(*found: DType) -> DType:
+def least_upper_dtype(*operands: DType) -> DType:
     """The least type that every one of `found` promotes to."""
-    common = frozenset.intersection(*(_SUCCESSORS[dtype.name] for dtype in found))
+    common = frozenset.intersection(*(_SUCCESSORS[dtype.name] for dtype in operands))
     return min(map(to_dtype, common), key=lambda dtype: dtype.priority)
 
 
@@ -364,10 +372,10 @@ def to_dtype(x: DType | str) -> DType:
         if x.count > 1:
             raise ValueError(f"a tensor of {x!r}: its elements are scalars, {x.scalar!r}; a vector is an axis more")
         return x.base
-    found = getattr(dtypes, x.lower(), None) if isinstance(x, str) and not x.startswith("default") else None
-    if not isinstance(found, DType):
+    dtype = getattr(dtypes, x.lower(), None) if isinstance(x, str) and not x.startswith("default") else None
+    if not isinstance(dtype, DType):
         raise ValueError(f"unknown dtype {x!r}; known: {', '.join(dtypes.fields())}")
-    return found
+    return dtype
 
 
 __all__ = [

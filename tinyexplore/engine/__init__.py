@@ -13,7 +13,7 @@ from tinyexplore.compile.search import Executor, measuring_on
 from tinyexplore.compile.warm_up import make_ready
 from tinyexplore.device import Buffer, Device
 from tinyexplore.execute.batch import give_values, prepare_batch
-from tinyexplore.execute.capture import Capture, active_capture, capture_variable, capturing
+from tinyexplore.execute.capture import ExecutionCapture, active_capture, capture_variable, capturing
 from tinyexplore.execute.execitem import ExecItem
 from tinyexplore.execute.graph import tell_launches
 from tinyexplore.execute.liveness import is_alone, writes_now
@@ -25,7 +25,7 @@ from tinyexplore.execute.memory import (
     share_memory,
     with_other_buffers,
 )
-from tinyexplore.execute.plan import Plan, Walk, walk
+from tinyexplore.execute.plan import NumberedGraph, Plan, walk
 from tinyexplore.execute.runner import Runner
 from tinyexplore.execute.sampling import Sampling, sampling
 from tinyexplore.lazy import LazyBuffer, ShardedBuffer, Since, first_made, forget_sources, note_since, parts_of
@@ -41,10 +41,10 @@ from tinyexplore.util.locks import new_in_children
 
 def schedule(outputs: Sequence[LazyBuffer]) -> tuple[ScheduleItem, ...]:
     """What `realize(outputs)` would do, in order."""
-    wanted = [_to_realize(output) for output in spread(outputs)]
+    unrealized = [_to_realize(output) for output in spread(outputs)]
     if active_capture() is None:
-        wanted = [node for node in wanted if not _is_constant(node)]
-    return create_schedule(wanted, writes_now(wanted))
+        unrealized = [node for node in unrealized if not _is_constant(node)]
+    return create_schedule(unrealized, writes_now(unrealized))
 
 
 def create_schedule(
@@ -71,7 +71,7 @@ def spread(outputs: Sequence[LazyBuffer]) -> Sequence[LazyBuffer]:
 
 def realize(outputs: Sequence[LazyBuffer]) -> None:
     """Afterwards every one of `outputs`, or the node that it is a view of, lies in memory, and its device is open."""
-    wanted = []
+    unrealized = []
     for output in spread(outputs):
         if output.buffer is not None:
             make_ready(output.device)
@@ -79,10 +79,10 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
         if output.size == 0:
             output.buffer = Buffer(output.device, 0, output.dtype).allocate()
         else:
-            wanted.append(_to_realize(output))
-    if wanted:
-        constants = [] if active_capture() is not None else [node for node in wanted if _is_constant(node)]
-        _compute([node for node in wanted if node not in constants] if constants else wanted)
+            unrealized.append(_to_realize(output))
+    if unrealized:
+        constants = [] if active_capture() is not None else [node for node in unrealized if _is_constant(node)]
+        _compute([node for node in unrealized if node not in constants] if constants else unrealized)
         for node in constants:  # last: what was computed with a constant need not read it from memory
             _fill(node)
         forget_sources(outputs)
@@ -90,9 +90,9 @@ def realize(outputs: Sequence[LazyBuffer]) -> None:
 
 def realize_apart(outputs: Sequence[LazyBuffer]) -> None:
     """As `realize`, but a view gets memory of its own as well."""
-    wanted = [output for output in spread(outputs) if output.buffer is None and output.size]
-    if wanted:
-        _compute(wanted)
+    unrealized = [output for output in spread(outputs) if output.buffer is None and output.size]
+    if unrealized:
+        _compute(unrealized)
 
 
 def _is_constant(node: LazyBuffer) -> bool:
@@ -122,38 +122,38 @@ new_in_children(_computing, "lock")
 def _compute(outputs: Sequence[LazyBuffer]) -> None:
     """Brings `outputs` into memory."""
     with _computing.lock:
-        wanted = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
-        if wanted:
-            _compute_alone(wanted)
+        unrealized = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
+        if unrealized:
+            _compute_alone(unrealized)
 
 
-def _compute_alone(wanted: Sequence[LazyBuffer]) -> None:
-    kept = kept_here()
-    if kept.plans is None or active_capture() is not None:
-        _compute_each(wanted)
+def _compute_alone(unrealized: Sequence[LazyBuffer]) -> None:
+    scope = kept_here()
+    if scope.plans is None or active_capture() is not None:
+        _compute_each(unrealized)
         return
-    graph = walk(wanted)
+    graph = walk(unrealized)
     if graph is None:
-        _compute_each(wanted)
+        _compute_each(unrealized)
         return
-    plan = kept.plans.find(graph)
+    plan = scope.plans.find(graph)
     if plan is None:
-        plan = _planned(wanted, graph)
-        kept.plans.keep(graph, plan)
+        plan = _planned(unrealized, graph)
+        scope.plans.keep(graph, plan)
     plan.run(graph)
 
 
-def _planned(wanted: Sequence[LazyBuffer], graph: Walk) -> Plan:
-    items = create_schedule(wanted, graph.writes)
+def _planned(unrealized: Sequence[LazyBuffer], graph: NumberedGraph) -> Plan:
+    items = create_schedule(unrealized, graph.writes)
     return Plan.of(items, [one.runner for one in compile_many(items)], graph)
 
 
-def _compute_each(wanted: Sequence[LazyBuffer]) -> None:
+def _compute_each(unrealized: Sequence[LazyBuffer]) -> None:
     """Kernel by kernel, for who listens or captures, and for what is too large for a plan."""
-    first = first_made(wanted) if active_capture() is None else 0
+    first = first_made(unrealized) if active_capture() is None else 0
     with console():
-        items = list(create_schedule(wanted, writes_now(wanted)))
-        record_memory(items, wanted)
+        items = list(create_schedule(unrealized, writes_now(unrealized)))
+        record_memory(items, unrealized)
         ready = compile_many(items)
         items.clear()  # so that a buffer is let go after its last reader
         run_each(ready, Since(first) if first else None)
@@ -162,7 +162,7 @@ def _compute_each(wanted: Sequence[LazyBuffer]) -> None:
 def run_each(items: list[ExecItem], since: Since | None = None) -> None:
     """Every item in order, one at a time. `since`: how old what they read is, where that is known.
 
-    The list is emptied on the way, so that what nobody else holds is let go after its last reader: memory of the
+    The list is emptied on the way, so that what nothing else holds is let go after its last reader: memory of the
     intermediates serves those that come later.
     """
     capture = active_capture()
@@ -179,16 +179,16 @@ def run_each(items: list[ExecItem], since: Since | None = None) -> None:
 
 
 def record_memory(items: Sequence[ScheduleItem], outputs: Sequence[LazyBuffer]) -> None:
-    """Where somebody listens: what the intermediates need, which nobody asked for."""
+    """Where a recorder is attached: what the intermediates need, which nobody requested."""
     if recorder := active_recorder():
-        kept = [buffer for item in items for node, buffer in zip(item.outputs, item.buffers) if node in outputs]
-        plan = plan_memory(items, kept)
+        persistent = [buffer for item in items for node, buffer in zip(item.outputs, item.buffers) if node in outputs]
+        plan = plan_memory(items, persistent)
         if plan.lives:
             recorder.record(Planned(plan))
 
 
 def console() -> AbstractContextManager[object]:
-    """Where DEBUG, PROFILE or GRAPH ask for it and nobody else listens, the console does."""
+    """Where DEBUG, PROFILE or GRAPH ask for it and nothing else listens, the console does."""
     return recording_unless_heard(console_recorder()) if config().asks_the_console else nullcontext()
 
 
@@ -228,7 +228,7 @@ def _beginning(buffer: Buffer, size: int) -> Buffer:
 
 
 __all__ = [
-    "Capture",
+    "ExecutionCapture",
     "ExecItem",
     "Executor",
     "MemoryPlan",

@@ -1,1 +1,1 @@
-"""Compiled kernels at work: plans, groups of native calls, memory, instances, threads."""
+"""Compiled kernels running: plans, groups of native calls, memory, instances, threads."""

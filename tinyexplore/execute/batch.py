@@ -49,11 +49,11 @@ def _one_after_another(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
         if item.runner is not None:
             item.bind()
     steps = in_groups(items, lambda item: isinstance(item.bound, BoundProgram), _one_call, most=len(items))
-    found: list[Callable[[], None]] = []
+    calls: list[Callable[[], None]] = []
     for is_call, neighbours in groupby(steps, key=lambda step: not isinstance(step, ExecItem)):
         together: list[Any] = list(neighbours)
-        found += together if is_call else in_graphs(together)
-    return found
+        calls += together if is_call else in_graphs(together)
+    return calls
 
 
 def _one_call(items: list[ExecItem], pool: NativePool) -> Callable[[], None]:

@@ -16,12 +16,14 @@ R = TypeVar("R")
 
 
 @dataclass(eq=False)
-class Capture:
-    """What was run while it was listening: the ExecItems in order, and every LazyBuffer that they computed or read.
+class ExecutionCapture:
+    """Everything that ran while the capture was active. LazyBuffers are held by weak references. A buffer whose
+    LazyBuffer was freed may be reused after its last read.
 
-    `owners`: which LazyBuffer's value lies in a buffer that was written. Neither is kept alive: a buffer whose owner
-    is gone is nobody's, and may be used for something else as soon as its last reader ran. given: buffers that belong
-    to the capture alone, by one value each: parts of them may be written in place.
+    items: the ExecItems, in order.
+    used: every LazyBuffer that they computed or read.
+    owners: the LazyBuffer whose value each written buffer holds.
+    given: buffers that belong to the capture alone; parts of them may be written in place.
     """
 
     items: list[ExecItem] = field(default_factory=list)
@@ -42,29 +44,29 @@ class Capture:
         for node in done.item.members:
             self.used.add(node)
             self.used.update(node.src)
-            for known in (node, *node.src):
-                if type(known.noted) is Known:
-                    self.used.update(written_from(known))
+            for used in (node, *node.src):
+                if type(used.noted) is Known:
+                    self.used.update(written_from(used))
         for node, buffer in zip(done.item.outputs, done.buffers):
             self.owners[buffer] = ref(node)
         item = replace(done.item, outputs=(), members=(), origins=(), reads=())
         self.items.append(ExecItem(item, done.runner, None, done.buffers, done.bound, done.values))
 
 
-_capture: ContextVar[Capture | None] = ContextVar("tinyexplore_capture", default=None)
+_capture: ContextVar[ExecutionCapture | None] = ContextVar("tinyexplore_capture", default=None)
 
 
-def capture_variable() -> ContextVar[Capture | None]:
+def capture_variable() -> ContextVar[ExecutionCapture | None]:
     """Where `active_capture` looks."""
     return _capture
 
 
-def active_capture() -> Capture | None:
+def active_capture() -> ExecutionCapture | None:
     """The capture listening here, or None."""
     return _capture.get()
 
 
-def capturing(capture: Capture | None, work: Callable[[], R]) -> R:
+def capturing(capture: ExecutionCapture | None, work: Callable[[], R]) -> R:
     """What `work()` gives; what runs meanwhile is added to `capture` (None: an outer one is left out)."""
     before = _capture.get()
     try:
@@ -74,4 +76,4 @@ def capturing(capture: Capture | None, work: Callable[[], R]) -> R:
         _capture.set(before)
 
 
-__all__ = ["Capture", "active_capture", "capture_variable", "capturing"]
+__all__ = ["ExecutionCapture", "active_capture", "capture_variable", "capturing"]

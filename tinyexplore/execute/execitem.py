@@ -18,8 +18,15 @@ from tinyexplore.util import GlobalCounters
 
 @dataclass(eq=False)
 class ExecItem:
-    """A runner (None: a copy between devices) and its buffers. `kernel`: its number in this process, if it has one.
-    `values`: those of the kernel's Variables."""
+    """A scheduled item that is ready to run.
+
+    item: the schedule item.
+    runner: its compiled kernel; None for a copy between devices.
+    kernel: the kernel's number in this process, if it has one.
+    buffers: the buffers that it reads and writes.
+    bound: the program bound to its buffers, once it ran.
+    values: the values of the kernel's Variables.
+    """
 
     item: ScheduleItem
     runner: Runner | None

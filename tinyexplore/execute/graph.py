@@ -49,7 +49,7 @@ def in_graphs(items: Sequence[ExecItem]) -> list[Callable[[], None]]:
 
 
 def tell_launches(items: Sequence[ExecItem]) -> None:
-    """Where somebody listens: which of `items` are launched together, and which not, of devices with graphs."""
+    """Where a recorder is attached: which of `items` are launched together, and which not, of devices with graphs."""
     recorder = active_recorder()
     if recorder is None:
         return

@@ -28,10 +28,16 @@ NO_NODE = -1  # of what splitting made: no node of the user's has that value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Made:
-    """A buffer that a step fills: its slot, what it is, and the number of the node whose value it holds (or NO_NODE).
-    `is_new`: it
-    gets memory for it; else it stores into a part of what lies in that slot already."""
+class StepOutput:
+    """A buffer that a step fills.
+
+    slot: its slot in the plan.
+    node: the number of the node whose value it holds, or NO_NODE.
+    device: the device that it is on.
+    size: number of elements.
+    dtype: dtype of the elements.
+    is_new: whether it is allocated for the step; otherwise the step stores into a part of an existing buffer.
+    """
 
     slot: int
     node: int
@@ -46,28 +52,32 @@ class Made:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Step:
-    """A kernel (`runner`) or a copy (None) over the buffers in `slots`; nobody needs those in `done` afterwards.
+class PlanStep:
+    """One kernel, or one copy, over numbered slots.
 
-    made: what it fills, for which `run` puts buffers there. variables: the integer arguments of the kernel.
+    runner: the compiled kernel; None for a copy.
+    slots: the slots of its buffers.
+    made: the buffers that it fills.
+    done: slots whose last use this step is.
+    variables: the integer arguments of the kernel.
     """
 
     runner: Runner | None
     slots: tuple[int, ...]
-    made: tuple[Made, ...]
+    made: tuple[StepOutput, ...]
     done: tuple[int, ...]
     variables: tuple[UOp, ...]
 
     def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
         """The step on the buffers in `memory`, where those that it fills are put."""
-        for made in self.made:
-            if made.is_new:
-                memory[made.slot] = Buffer(made.device, made.size, made.dtype)
+        for output in self.made:
+            if output.is_new:
+                memory[output.slot] = Buffer(output.device, output.size, output.dtype)
         buffers = [_there(memory[slot]) for slot in self.slots]
         if self.runner is None:
-            (made,), source = self.made, buffers[1]
-            if source.size != made.size:  # symbolic: as much room as there is in what is copied
-                buffers[0] = memory[made.slot] = Buffer(made.device, source.size, made.dtype)
+            (output,), source = self.made, buffers[1]
+            if source.size != output.size:  # symbolic: as much room as there is in what is copied
+                buffers[0] = memory[output.slot] = Buffer(output.device, source.size, output.dtype)
             buffers[0].allocate().copyin(source.memoryview())
         elif self.variables:
             numbers = [value_of(variable, values) for variable in self.variables]
@@ -84,14 +94,14 @@ def _there(buffer: Buffer | None) -> Buffer:
 Places = list[tuple["array[int]", int]]
 
 
-class Group:
+class StepGroup:
     """Neighbouring steps of machine code as one native call, which needs nothing but the addresses of its buffers.
 
     What lives inside the group only may be *spared* a buffer: it gets a place in memory that all of these share. What
     it holds otherwise is as in a Step; whoever runs something else meanwhile finds its tables in use (`Plan.running`).
     """
 
-    def __init__(self, steps: Sequence[Step], pool: NativePool) -> None:
+    def __init__(self, steps: Sequence[PlanStep], pool: NativePool) -> None:
         places: dict[int, Places] = {}
         calls = []
         for step in steps:
@@ -101,22 +111,22 @@ class Group:
                 places.setdefault(slot, []).append((table, place))
             calls.append(native_call(BoundProgram(step.runner.program, [], table), step.runner, ()))
         self._call = pool.prepare(calls)
-        self._every = [made for step in steps for made in step.made]
+        self._every = [output for step in steps for output in step.made]
         self._done = [slot for step in steps for slot in step.done]
-        filled = {made.slot for made in self._every}
-        self._given = [(slot, found) for slot, found in places.items() if slot not in filled]
-        self._places = {slot: found for slot, found in places.items() if slot in filled}
+        filled = {output.slot for output in self._every}
+        self._given = [(slot, uses) for slot, uses in places.items() if slot not in filled]
+        self._places = {slot: uses for slot, uses in places.items() if slot in filled}
         self.offsets, self._shared_bytes = self._laid_out(steps)
         self.spare(frozenset())
 
-    def _laid_out(self, steps: Sequence[Step]) -> tuple[dict[int, int], int]:
+    def _laid_out(self, steps: Sequence[PlanStep]) -> tuple[dict[int, int], int]:
         """Where in the shared memory each slot lies that may be spared a buffer, and how much that takes."""
         last = {slot: time for time, step in enumerate(steps) for slot in step.done}
         lives = {
-            made.slot: LiveRange(aligned(made.nbytes), time, last[made.slot])
+            output.slot: LiveRange(aligned(output.nbytes), time, last[output.slot])
             for time, step in enumerate(steps)
-            for made in step.made
-            if last.get(made.slot, -1) > time or (made.slot in last and len(step.made) > 1)
+            for output in step.made
+            if last.get(output.slot, -1) > time or (output.slot in last and len(step.made) > 1)
         }
         plan = place_live_ranges(list(lives.values()))
         return dict(zip(lives, plan.offsets)), plan.peak_bytes
@@ -124,30 +134,32 @@ class Group:
     def spare(self, spared: Collection[int]) -> None:
         """From now on the slots in `spared`, as far as they lie in `offsets`, get no buffers."""
         inside = [(self._places[slot], offset) for slot, offset in self.offsets.items() if slot in spared]
-        self.made = tuple([made for made in self._every if made.slot not in self.offsets or made.slot not in spared])
+        self.made = tuple(
+            [output for output in self._every if output.slot not in self.offsets or output.slot not in spared]
+        )
         self.done = tuple([slot for slot in self._done if slot not in self.offsets or slot not in spared])
         self._inside = [(table, place, offset) for places, offset in inside for table, place in places]
         self._shared_at = -1
         self._own = [
             (
-                made.slot,
-                made.device,
-                made.size,
-                made.dtype,
-                made.nbytes,
-                _memory_of(made.device),
-                self._places[made.slot],
+                output.slot,
+                output.device,
+                output.size,
+                output.dtype,
+                output.nbytes,
+                _memory_of(output.device),
+                self._places[output.slot],
             )
-            for made in self.made
+            for output in self.made
         ]
 
     def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
-        """As `Step.run`."""
+        """As `PlanStep.run`."""
         for slot, device, size, dtype, nbytes, allocate, places in self._own:
-            found = allocate(nbytes)
-            memory[slot] = Buffer(device, size, dtype, found)
+            shared_memory = allocate(nbytes)
+            memory[slot] = Buffer(device, size, dtype, shared_memory)
             for table, place in places:
-                table[place] = found.address
+                table[place] = shared_memory.address
         for slot, places in self._given:
             address = _there(memory[slot]).allocate().address
             for table, place in places:
@@ -177,21 +189,21 @@ def in_groups(
     pool = find_native_pool(thread_count(), current_instance.get())
     if pool is None:
         return list(items)
-    found: list[T | G] = []
+    units: list[T | G] = []
     waiting: list[T] = []
     filled = 0
 
     def flush() -> None:
         nonlocal filled
         if waiting:
-            found.append(made_of(list(waiting), pool))
+            units.append(made_of(list(waiting), pool))
         waiting.clear()
         filled = 0
 
     for item in items:
         if not is_native(item):
             flush()
-            found.append(item)
+            units.append(item)
             continue
         more = nbytes(item)
         if len(waiting) == most or filled + more > MOST_BYTES:
@@ -199,12 +211,12 @@ def in_groups(
         waiting.append(item)
         filled += more
     flush()
-    return found
+    return units
 
 
-def grouped(steps: Sequence[Step]) -> list[Step | Group]:
+def grouped(steps: Sequence[PlanStep]) -> list[PlanStep | StepGroup]:
     """`steps`, in order, with machine code in groups."""
-    return in_groups(steps, _needs_only_addresses, Group, lambda step: sum([made.nbytes for made in step.made]))
+    return in_groups(steps, _needs_only_addresses, StepGroup, lambda step: sum([output.nbytes for output in step.made]))
 
 
 def native_call(bound: BoundProgram, runner: Runner, values: Sequence[int]) -> tuple[BoundProgram, int | None, int]:
@@ -213,16 +225,16 @@ def native_call(bound: BoundProgram, runner: Runner, values: Sequence[int]) -> t
     return bound, extent, parts_for(extent, runner.work_ns(values), thread_count())
 
 
-def _needs_only_addresses(step: Step) -> bool:
+def _needs_only_addresses(step: PlanStep) -> bool:
     """False where there is more to a step: a copy, Variables, a device without machine code, writing to what is there,
     and buffers that the caller gives and that must be aligned."""
     if step.runner is None or step.variables or not isinstance(step.runner.program, NativeProgram):
         return False
     spec = step.runner.spec
-    own = [made.slot for made in step.made if made.is_new]
+    own = [output.slot for output in step.made if output.is_new]
     if len(step.slots) != spec.n_buffers or len(own) != len(step.made):
         return False
     return all([step.slots[place] in own for place in (*spec.aligned, *spec.writes)])
 
 
-__all__ = ["NO_NODE", "Group", "Made", "Step", "grouped", "in_groups", "native_call"]
+__all__ = ["NO_NODE", "StepGroup", "StepOutput", "PlanStep", "grouped", "in_groups", "native_call"]

@@ -1,4 +1,4 @@
-"""Several instances at once: kernels between two copies touch the memory of their own instance only.
+"""Several instances at once: kernels between two copies access the memory of their own instance only.
 
 Each instance that has enough to do gets a thread and its share of the cores; where one has little, all run one after
 the other, each on all cores. An instance's own kernels keep their order, copies wait for all of them, and which thread
@@ -17,7 +17,7 @@ from tinyexplore.device import Buffer
 from tinyexplore.execute.runner import Runner
 from tinyexplore.execute.threads import current_instance, thread_count
 from tinyexplore.util import Context
-from tinyexplore.util.workers import Job, Workers
+from tinyexplore.util.workers import Job, ThreadWorkers
 
 WORTH_NS = 100_000  # of work for one core that two instances must have at least: handing it over takes some 30 µs
 
@@ -34,7 +34,7 @@ def side_by_side(
     `device` is None for what waits for all before it and holds up all after it (a copy). A stretch in which fewer than
     two instances have `WORTH_NS` of work is one list, in the order given.
     """
-    found: list[list[list[T]]] = []
+    parts: list[list[list[T]]] = []
     threads = thread_count()
     for is_alone, stretch in groupby(items, key=lambda item: device(item) is None):
         together = list(stretch)
@@ -46,16 +46,16 @@ def side_by_side(
         for number, own in enumerate(instances.values()):
             queues[number % len(queues)] += own
         if sum(sum(map(work_ns, queue)) >= WORTH_NS for queue in queues) >= 2:
-            found.append(queues)
-        elif found and len(found[-1]) == 1:
-            found[-1][0].extend(together)
+            parts.append(queues)
+        elif parts and len(parts[-1]) == 1:
+            parts[-1][0].extend(together)
         else:
-            found.append([together])
-    return found
+            parts.append([together])
+    return parts
 
 
 def instance_of(device: str, buffers: Sequence[Buffer], runner: Runner | None) -> str | None:
-    """The instance that a kernel of machine code touches the memory of, and no other's; else None."""
+    """The instance that a kernel of machine code accesses the memory of, and no other's; else None."""
     if runner is None or runner.program.entry_address is None or any(one.device != device for one in buffers):
         return None
     return device
@@ -97,5 +97,5 @@ def for_instance(number: int, queues: int, work: Callable[[], T]) -> T:
 
 
 @cache
-def _workers(count: int) -> Workers:
-    return Workers(count)
+def _workers(count: int) -> ThreadWorkers:
+    return ThreadWorkers(count)

@@ -1,6 +1,6 @@
 """Who can see an old value? What nobody sees may be overwritten.
 
-A program that runs on counts references: a value that its graph alone refers to is seen by nobody else. A recording
+A program that runs on counts references: a value that its graph alone refers to is seen by nothing else. A recording
 refers to all that it tells of, and TinyJit to what it captures, so there every tensor alive is asked instead.
 """
 
@@ -18,7 +18,7 @@ from tinyexplore.util.interpreter import ASKING, TRICKS, references
 
 
 def is_alone(value: LazyBuffer) -> bool:
-    """True where the memory of `value` is nobody else's: no other value, program or captured call refers to it."""
+    """True where the memory of `value` is nothing else's: no other value, program or captured call refers to it."""
     assert value.buffer is not None
     return value.buffer.is_unshared and references((value.buffer,))[0] == ASKING + 1
 
@@ -69,7 +69,7 @@ def reference_counts(nodes: list[LazyBuffer], chosen: Chosen) -> tuple[int, ...]
 
 
 def asked_for_later(
-    nodes: list[LazyBuffer], chosen: Chosen, counts: Sequence[int], made: Collection[LazyBuffer]
+    nodes: list[LazyBuffer], chosen: Chosen, counts: Sequence[int], computed: Collection[LazyBuffer]
 ) -> set[LazyBuffer]:
     """Those of `made` that somebody may want when the graph of `nodes` is computed: who refers to one, or to what would
     be computed from it again. `counts` are the `reference_counts` of the `chosen` nodes."""
@@ -78,18 +78,18 @@ def asked_for_later(
         if source in inside:
             inside[source] += 1
     stack = [node for node, count in zip(chosen(nodes), counts) if count - ASKING - 1 > inside[node]]
-    found: set[LazyBuffer] = set()
+    needed: set[LazyBuffer] = set()
     walked: set[LazyBuffer] = set()
     while stack:
         node = stack.pop()
         if node in walked or node.buffer is not None:
             continue
         walked.add(node)
-        if node in made:
-            found.add(node)
+        if node in computed:
+            needed.add(node)
         else:
             stack += node.src
-    return found
+    return needed
 
 
 def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
@@ -120,13 +120,13 @@ def writes_now(outputs: Sequence[LazyBuffer]) -> Writes:
 def _seen_from(values: Iterable[LazyBuffer], stops: Collection[LazyBuffer]) -> set[LazyBuffer]:
     """All that `values` are, or will be computed from. What is in `stops` gets memory before anything is overwritten:
     who sees that sees nothing behind it."""
-    found: set[LazyBuffer] = set()
+    reachable: set[LazyBuffer] = set()
     stack = list(values)
     while stack:
         node = stack.pop()
-        if node in found:
+        if node in reachable:
             continue
-        found.add(node)
+        reachable.add(node)
         if node.buffer is None and node not in stops:
             stack += node.src
-    return found
+    return reachable

@@ -20,7 +20,12 @@ from tinyexplore.schedule import ScheduleItem
 
 @dataclass(frozen=True, slots=True)
 class LiveRange:
-    """`nbytes` that are needed from item `first` to item `last`, both included."""
+    """The live range of a buffer.
+
+    nbytes: its size in bytes.
+    first: the first item that uses it.
+    last: the last item that uses it, inclusive.
+    """
 
     nbytes: int
     first: int
@@ -33,10 +38,13 @@ class LiveRange:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Where intermediates lie in the memory that they share: `offsets` in the order of `lives`, in bytes.
+    """How intermediates share memory.
 
-    total_bytes: what they would take each by itself. bound_bytes: what live at one time takes at the least.
-    peak_bytes: what they take with these offsets.
+    lives: the live range of each intermediate.
+    offsets: the offset of each in the shared memory, in bytes.
+    total_bytes: bytes without sharing.
+    bound_bytes: a lower bound: the most bytes live at one time.
+    peak_bytes: bytes with these offsets.
     """
 
     lives: tuple[LiveRange, ...]
@@ -129,11 +137,11 @@ def outputs_of(item: ExecItem | ScheduleItem) -> int:
     return 1 if item.runner is None else len(item.runner.spec.writes)
 
 
-def live_ranges(items: Sequence[ExecItem | ScheduleItem], kept: Collection[Buffer]) -> dict[Buffer, LiveRange]:
+def live_ranges(items: Sequence[ExecItem | ScheduleItem], persistent: Collection[Buffer]) -> dict[Buffer, LiveRange]:
     """The live range of each buffer that `items` write before they read it, but for those in `kept`, in order."""
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
-    outside = set(kept)
+    outside = set(persistent)
     for time, item in enumerate(items):
         schedule_item = item if isinstance(item, ScheduleItem) else item.item
         count = 0 if schedule_item.in_place else outputs_of(item)  # what is written to in part has a value before
@@ -175,10 +183,10 @@ def share_memory(
 
 def with_other_buffers(items: Sequence[ExecItem], other: Mapping[Buffer, Buffer]) -> list[ExecItem]:
     """`items` with some buffers exchanged."""
-    found = []
+    rebound = []
     for item in items:
         buffers = tuple(other.get(buffer, buffer) for buffer in item.buffers)
         if buffers != item.buffers:
             item = ExecItem(replace(item.item, buffers=buffers), item.runner, item.kernel, buffers, values=item.values)
-        found.append(item)
-    return found
+        rebound.append(item)
+    return rebound

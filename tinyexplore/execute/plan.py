@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any
 
 from tinyexplore.device import Buffer
-from tinyexplore.execute.group import NO_NODE, Group, Made, Step, grouped
+from tinyexplore.execute.group import NO_NODE, PlanStep, StepGroup, StepOutput, grouped
 from tinyexplore.execute.instances import estimated_work, for_instance, instance_of, run_side_by_side, side_by_side
 from tinyexplore.execute.liveness import Chosen, asked_for_later, reference_counts, unseen_writes
 from tinyexplore.execute.runner import Runner
@@ -34,12 +34,15 @@ Key = tuple[Any, ...]
 
 
 @dataclass(eq=False, slots=True)
-class Walk:
-    """A graph as numbers. `key` is equal for graphs that differ in nothing but which buffers they read.
+class NumberedGraph:
+    """A graph whose nodes and buffers are numbered.
 
-    nodes: every LazyBuffer, by its number. buffers: what the graph reads, by slot. values: of the Variables in it; they
-    are not part of the key. first: nothing in it was made before the node of this number (0: that is not known).
-    writes: which parts are written in place.
+    key: equal for graphs that differ only in the buffers that they read.
+    nodes: every LazyBuffer, by number.
+    buffers: the buffers that the graph reads, by slot.
+    values: the values of the Variables, which are not part of the key.
+    first: the number of the oldest node (0: unknown).
+    writes: the parts that are written in place.
     """
 
     key: Key
@@ -50,12 +53,12 @@ class Walk:
     writes: Writes = NO_WRITES
 
 
-def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
+def walk(outputs: Sequence[LazyBuffer]) -> NumberedGraph | None:
     """The graph behind `outputs`; None where it is too large to keep a plan for."""
-    found = _read_off(outputs)
-    if found is None:
+    graph = _read_off(outputs)
+    if graph is None:
         return None
-    key, number, slots, has_writes, first = found
+    key, number, slots, has_writes, first = graph
     writes = NO_WRITES
     if has_writes:
         writes = unseen_writes(number, slots, outputs)
@@ -64,8 +67,8 @@ def walk(outputs: Sequence[LazyBuffer]) -> Walk | None:
     key.append(config().token)
     whole = tuple(key)
     if not Bound.count:
-        return Walk(whole, list(number), list(slots), {}, first, writes)
-    return Walk(unbound(whole), list(number), list(slots), bindings(whole), first, writes)
+        return NumberedGraph(whole, list(number), list(slots), {}, first, writes)
+    return NumberedGraph(unbound(whole), list(number), list(slots), bindings(whole), first, writes)
 
 
 def _read_off(
@@ -85,9 +88,9 @@ def _read_off(
         if node in number:
             continue
         buffer, src = node.buffer, node.src
-        made = node.number
+        next_number = node.number
         if buffer is not None:  # one buffer under two nodes is one slot: the kernel gets it once
-            made = first_number(node) if first else 0
+            next_number = first_number(node) if first else 0
             key += (None, slots.setdefault(buffer, len(slots)), node.dtype, node.shape, node.device)
         elif not src:
             key += (node.op, node.dtype, _constant(node.arg), node.shape, node.device)
@@ -111,8 +114,8 @@ def _read_off(
                 has_writes = True
         number[node] = count
         count += 1
-        if made < first:
-            first = made
+        if next_number < first:
+            first = next_number
     return (key, number, slots, has_writes, first) if len(number) <= LARGEST_GRAPH else None
 
 
@@ -121,24 +124,33 @@ def _constant(value: Any) -> Any:
     return str(value) if value == 0 else value
 
 
-Unit = tuple[Step | Group, list[tuple[LazyBuffer, int]]]
-Units = Sequence[Sequence[Sequence[Step | Group]]]
+Unit = tuple[PlanStep | StepGroup, list[tuple[LazyBuffer, int]]]
+Units = Sequence[Sequence[Sequence[PlanStep | StepGroup]]]
 NOBODY: frozenset[int] = frozenset()
 MOST_HOLDERS = 16  # ways to hold the nodes of a graph, of which a plan remembers what must get a buffer
 
 
 @dataclass(eq=False)
 class Plan:
-    """What is to be done for one structure of graph, in order. Holds no memory and no LazyBuffer.
+    """The steps that compute every graph of one structure. It holds no memory and no LazyBuffer.
 
-    steps: in stretches, each of them lists that run side by side. groups: the same in groups, once it has run.
-    running: these are at work. chosen: the nodes that may be somebody's; holders: for numbers of references to these,
-    the slots that are nobody's; spared: those that have no buffer now. nodes: those that may have none, their slots;
-    unnamed: slots of what the scheduler made for itself, which nobody can hold.
-    nbytes: what its kernels take of the process's memory.
+    steps: stages; each holds lists of steps that run in parallel.
+    count: number of kernels and copies.
+    slot_count: number of slots.
+    flops: floating-point operations of one run.
+    bytes_moved: bytes read and written in one run.
+    requires: conditions on the values of Variables.
+    chosen: the nodes that the user's tensors may hold.
+    nbytes: compiled code of its kernels, in bytes.
+    groups: the steps as native groups, after the first run.
+    running: whether the groups' tables are in use.
+    nodes: slots of the nodes that may have no buffer.
+    holders: for reference counts of `chosen`: the slots without a holder.
+    spared: slots that have no buffer at present.
+    unnamed: slots of intermediates that the scheduler made; no tensor can hold them.
     """
 
-    steps: list[list[list[Step]]]
+    steps: list[list[list[PlanStep]]]
     count: int
     slot_count: int
     flops: sint
@@ -154,7 +166,7 @@ class Plan:
     unnamed: frozenset[int] = NOBODY
 
     @staticmethod
-    def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: Walk) -> Plan:
+    def of(items: Sequence[ScheduleItem], runners: Sequence[Runner | None], graph: NumberedGraph) -> Plan:
         """The plan that does for graphs like `graph` what `items` do for it."""
         number = {node: place for place, node in enumerate(graph.nodes)}
         slot_of = {buffer: slot for slot, buffer in enumerate(graph.buffers)}
@@ -162,12 +174,12 @@ class Plan:
         last = {slot: place for place, slots in enumerate(used) for slot in slots}
         steps = []
         for place, (item, runner, slots) in enumerate(zip(items, runners, used)):
-            made = tuple(
-                Made(slot, number.get(node, NO_NODE), node.device, node.size, node.dtype, not item.in_place)
+            plan_steps = tuple(
+                StepOutput(slot, number.get(node, NO_NODE), node.device, node.size, node.dtype, not item.in_place)
                 for slot, node in zip(slots, item.outputs)
             )
             done = tuple(slot for slot in dict.fromkeys(slots) if last[slot] == place)
-            steps.append(Step(runner, slots, made, done, item.variables))
+            steps.append(PlanStep(runner, slots, plan_steps, done, item.variables))
         flops: sint = 0
         moved: sint = 0
         for item, runner in zip(items, runners):
@@ -185,7 +197,7 @@ class Plan:
         nbytes = sum([runner.nbytes for runner in set(runners) if runner is not None])
         return Plan(units, len(steps), len(slot_of), simplified(flops), simplified(moved), requires, chosen, nbytes)
 
-    def run(self, graph: Walk) -> None:
+    def run(self, graph: NumberedGraph) -> None:
         """Every step for `graph`, which is used up: its nodes get their buffers and forget their sources.
 
         What nobody refers to may get no buffer."""
@@ -226,11 +238,13 @@ class Plan:
                 for queues in self.steps
             ]
             every = [step for queues in self.steps for queue in queues for step in queue]
-            if all([made.is_new for step in every for made in step.made]):  # what is computed again reads no new value
+            if all(
+                [output.is_new for step in every for output in step.made]
+            ):  # what is computed again reads no new value
                 spare = {slot for group in self._groups() for slot in group.offsets}
                 given = [made for step in every for made in step.made if made.slot in spare]
-                self.nodes = {made.node: made.slot for made in given if made.node != NO_NODE}
-                self.unnamed = frozenset([made.slot for made in given if made.node == NO_NODE])
+                self.nodes = {output.node: output.slot for output in given if output.node != NO_NODE}
+                self.unnamed = frozenset([output.slot for output in given if output.node == NO_NODE])
         if self.nodes or self.unnamed:
             counts = reference_counts(nodes, self.chosen)
             spared = self.holders.get(counts)
@@ -242,23 +256,25 @@ class Plan:
                     group.spare(spared)
         return self.groups
 
-    def _groups(self) -> list[Group]:
-        return [unit for queues in self.groups or () for queue in queues for unit in queue if isinstance(unit, Group)]
+    def _groups(self) -> list[StepGroup]:
+        return [
+            unit for queues in self.groups or () for queue in queues for unit in queue if isinstance(unit, StepGroup)
+        ]
 
     def _nobodys(self, nodes: list[LazyBuffer], counts: tuple[int, ...]) -> frozenset[int]:
         """The slots of values that nobody will ask for. Who asked all the same would have them computed again."""
         mine = {nodes[number]: slot for number, slot in self.nodes.items()}
-        wanted = asked_for_later(nodes, self.chosen, counts, mine)
-        found = self.unnamed.union([slot for node, slot in mine.items() if node not in wanted])
+        needed = asked_for_later(nodes, self.chosen, counts, mine)
+        spare_slots = self.unnamed.union([slot for node, slot in mine.items() if node not in needed])
         if len(self.holders) >= MOST_HOLDERS:
             self.holders.clear()
-        self.holders[counts] = found = found if found != self.spared else self.spared
-        return found
+        self.holders[counts] = spare_slots = spare_slots if spare_slots != self.spared else self.spared
+        return spare_slots
 
 
-def _aimed(unit: Step | Group, nodes: list[LazyBuffer]) -> Unit:
+def _aimed(unit: PlanStep | StepGroup, nodes: list[LazyBuffer]) -> Unit:
     """`unit` with the nodes that get its buffers."""
-    return unit, [(nodes[made.node], made.slot) for made in unit.made if made.node != NO_NODE]
+    return unit, [(nodes[output.node], output.slot) for output in unit.made if output.node != NO_NODE]
 
 
 def _do(queue: list[Unit], memory: list[Buffer | None], values: dict[UOp, int], since: Since | None) -> None:
@@ -282,10 +298,10 @@ class Plans:
         self._recent: Recent[Key, Plan] = Recent()
         new_in_children(self._recent, "lock", threading.Lock)
 
-    def find(self, graph: Walk) -> Plan | None:
+    def find(self, graph: NumberedGraph) -> Plan | None:
         return self._recent.find(graph.key)
 
-    def keep(self, graph: Walk, plan: Plan) -> None:
+    def keep(self, graph: NumberedGraph, plan: Plan) -> None:
         """`plan` for the structure of `graph`; those used longest ago make room."""
         nbytes = NODE_BYTES * len(graph.nodes) + plan.nbytes
         self._recent.keep(graph.key, plan, nbytes, config().KERNEL_MB << 20)
@@ -299,4 +315,4 @@ class Plans:
 
 plans = Plans()
 
-__all__ = ["Plan", "Plans", "Walk", "plans", "walk"]
+__all__ = ["Plan", "Plans", "NumberedGraph", "plans", "walk"]

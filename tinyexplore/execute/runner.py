@@ -21,11 +21,17 @@ RUNNER_BYTES = 40 << 10
 
 @dataclass(frozen=True, eq=False)
 class Runner:
-    """A compiled kernel: `spec` is its program, `flops` and `bytes_moved` the least that one run costs (arithmetic
-    with its Variables, where it has some); `operations` is `flops` with each function weighed by its time.
+    """A compiled kernel. Work is arithmetic with Variables where the kernel has some.
 
-    `make_kernel` gives the Kernel, which is made when somebody asks for it, as the text of `spec` is. `again` compiles
-    it in another process.
+    device: the device that runs it.
+    make_kernel: returns the Kernel, rebuilt when it is needed.
+    spec: its program.
+    program: the compiled program.
+    flops: floating-point operations of one run.
+    bytes_moved: the least bytes read and written in one run.
+    operations: `flops`, with each function weighted by its time.
+    compile_seconds: seconds that the compiler took.
+    again: compiles the kernel in another process.
     """
 
     device: str
@@ -62,8 +68,8 @@ class Runner:
         operations, moved = self.operations, self.bytes_moved
         if type(operations) is int and type(moved) is int:
             return estimated_ns(operations, moved, self.spec.target)
-        known = dict(zip(self.spec.variables, values))
-        return estimated_ns(value_of(operations, known), value_of(moved, known), self.spec.target)
+        bound = dict(zip(self.spec.variables, values))
+        return estimated_ns(value_of(operations, bound), value_of(moved, bound), self.spec.target)
 
 
 __all__ = ["RUNNER_BYTES", "Runner"]

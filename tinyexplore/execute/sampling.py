@@ -39,7 +39,7 @@ SINGLE = 3  # samples on one thread
 HELD_BYTES = 1 << 28  # of the buffers of launches that wait; then their samples are taken at once
 
 
-class Launch(Protocol):
+class TimedItem(Protocol):
     """An ExecItem, as far as it is timed."""
 
     runner: Any
@@ -58,7 +58,7 @@ class _Waiting:
     single: its samples on one thread. waited: see `Retimed`.
     """
 
-    launch: Launch
+    launch: TimedItem
     first_s: float
     overwritten: list[Buffer] = field(default_factory=list)
     each_s: float = 0.0
@@ -94,7 +94,7 @@ class Sampling:
     waiting: list[_Waiting] = field(default_factory=list)
     held: dict[Buffer, int] = field(default_factory=dict)
 
-    def add(self, launch: Launch, first_s: float) -> None:
+    def add(self, launch: TimedItem, first_s: float) -> None:
         """`launch`, which took `first_s` in the program, waits for its samples."""
         self.waiting.append(_Waiting(launch, first_s))
         self.held |= {buffer: buffer.nbytes for buffer in launch.buffers}
@@ -130,7 +130,7 @@ class Sampling:
 
     def _first_runs(self, waiting: list[_Waiting], saved: dict[Buffer, bytes]) -> list[_Waiting]:
         """One run of each, which is not counted: it says how many samples fit. Those that get none have a reason."""
-        found = []
+        samples = []
         planned_s = self.spent_s
         for one in waiting:
             one.reason = _obstacle(one, planned_s)
@@ -142,8 +142,8 @@ class Sampling:
             sample_s = one.each_s * (1 + one.is_short)
             one.count = self.counts.setdefault(one.launch.runner or one.launch, self._count(sample_s, planned_s))
             planned_s += one.each_s + one.count * sample_s
-            found.append(one)
-        return found
+            samples.append(one)
+        return samples
 
     def _count(self, sample_s: float, planned_s: float) -> int:
         """How many samples fit: the same for every launch of a program, by the first of them."""
@@ -238,12 +238,12 @@ def _obstacle(one: _Waiting, planned_s: float) -> str:
     return ""
 
 
-def _is_threaded(launch: Launch) -> bool:
+def _is_threaded(launch: TimedItem) -> bool:
     """Whether the kernel has a THREAD axis."""
     return launch.runner is not None and launch.runner.spec.thread_extent is not None
 
 
-def _cores_of(launch: Launch) -> int:
+def _cores_of(launch: TimedItem) -> int:
     """The cores that a threaded kernel can use; 0 for any other."""
     return min(launch.runner.spec.thread_extent, thread_count(), core_count()) if _is_threaded(launch) else 0
 
@@ -263,19 +263,19 @@ def seconds_waited() -> float | None:
 
 def _saved(waiting: list[_Waiting], just_ran: bool) -> dict[Buffer, bytes]:
     """The content of the buffers that further runs change."""
-    found: set[Buffer] = set()
+    written: set[Buffer] = set()
     for one in waiting:
         is_fresh = just_ran and one is waiting[-1]
-        found.update(overwritten_inputs(one.launch) if is_fresh else _written(one.launch))
-    return {buffer: buffer.copyout() for buffer in found}
+        written.update(overwritten_inputs(one.launch) if is_fresh else _written(one.launch))
+    return {buffer: buffer.copyout() for buffer in written}
 
 
-def _written(launch: Launch) -> list[Buffer]:
+def _written(launch: TimedItem) -> list[Buffer]:
     places = {0} if launch.runner is None else launch.runner.spec.writes
     return [buffer for place, buffer in enumerate(launch.buffers) if place in places]
 
 
-def overwritten_inputs(launch: Launch) -> list[Buffer]:
+def overwritten_inputs(launch: TimedItem) -> list[Buffer]:
     """The buffers that a kernel both reads and writes. One that it only writes gets the same values in each run."""
     if launch.runner is None:
         return []  # a copy reads one buffer and writes another
@@ -315,7 +315,7 @@ def sampling(request: Sampling) -> Iterator[None]:
         _record_samples(active)
 
 
-def sample_launch(launch: Launch, first_s: float) -> None:
+def sample_launch(launch: TimedItem, first_s: float) -> None:
     """Requests the samples of a launch that just ran, where a block asks for samples."""
     request = _active.get()
     if request is None or request.count < LEAST or request.most_launches <= 0:
@@ -327,9 +327,9 @@ def sample_launch(launch: Launch, first_s: float) -> None:
 
 
 def _record_samples(request: Sampling, just_ran: bool = False) -> None:
-    found = request.take(just_ran)
+    samples = request.take(just_ran)
     if recorder := active_recorder():
-        for one in found:
+        for one in samples:
             recorder.record(one)
 
 

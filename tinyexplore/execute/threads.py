@@ -15,12 +15,12 @@ from functools import cache, partial
 from tinyexplore.runtime.native import BoundProgram
 from tinyexplore.runtime.pool import find_native_pool, thread_count
 from tinyexplore.target import Target
-from tinyexplore.util.workers import Job, Workers
+from tinyexplore.util.workers import Job, ThreadWorkers
 
 PARTS_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
 PART_NS = 5_000  # waking a worker costs some microseconds
 
-current_instance: ContextVar[int] = ContextVar("tinyexplore_instance", default=0)  # which of several instances at work
+current_instance: ContextVar[int] = ContextVar("tinyexplore_instance", default=0)  # which of several instances running
 
 
 def estimated_ns(flops: int, bytes_moved: int, target: Target) -> float:
@@ -37,8 +37,8 @@ def parts_for(extent: int | None, work_ns: float, threads: int) -> int:
 
 
 @cache
-def _workers(count: int) -> Workers:
-    return Workers(count)
+def _workers(count: int) -> ThreadWorkers:
+    return ThreadWorkers(count)
 
 
 def run_divided(bound: Callable[[int, int], None], extent: int | None, work_ns: float = float("inf")) -> None:

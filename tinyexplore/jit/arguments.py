@@ -44,20 +44,20 @@ class Leaf:
         return f"<tensor {self.number}>"
 
 
-def taken_apart(value: Any, name: str, found: list[tuple[str, Tensor]]) -> Any:
+def taken_apart(value: Any, name: str, tensors: list[tuple[str, Tensor]]) -> Any:
     """`value` with a Leaf for each tensor, which is appended to `found` under its name; what is nested is copied.
 
     Bound Variables stand there without their values.
     """
     if isinstance(value, Tensor):
-        found.append((name, value))
-        return Leaf(len(found) - 1)
+        tensors.append((name, value))
+        return Leaf(len(tensors) - 1)
     if isinstance(value, UOp):
         return simplified(unbound(value))
     if isinstance(value, dict):
-        return {key: taken_apart(part, f"{name}[{key!r}]", found) for key, part in value.items()}
+        return {key: taken_apart(part, f"{name}[{key!r}]", tensors) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        parts = [taken_apart(part, f"{name}[{place}]", found) for place, part in enumerate(value)]
+        parts = [taken_apart(part, f"{name}[{place}]", tensors) for place, part in enumerate(value)]
         if isinstance(value, list):
             return parts
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
@@ -188,6 +188,6 @@ def buffers_of(value: LazyBuffer) -> list[Buffer | None]:
 
 def own_buffers(value: LazyBuffer) -> list[Buffer]:
     """The memory of each part of a value that lies packed."""
-    found = [part.buffer for part in parts_of(value) if part.buffer is not None]
-    assert len(found) == len(parts_of(value))
-    return found
+    buffers = [part.buffer for part in parts_of(value) if part.buffer is not None]
+    assert len(buffers) == len(parts_of(value))
+    return buffers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore import engine
 from tinyexplore.device import Buffer
-from tinyexplore.engine import Capture, ExecItem
+from tinyexplore.engine import ExecItem, ExecutionCapture
 from tinyexplore.jit.arguments import (
     Arguments,
     JitError,
@@ -20,7 +20,7 @@ from tinyexplore.jit.arguments import (
     taken_apart,
 )
 from tinyexplore.jit.prune import prune
-from tinyexplore.jit.replay import Captured, Output, Replay, State, written_by
+from tinyexplore.jit.replay import CallReplay, CapturedCall, Output, State, written_by
 from tinyexplore.jit.slots import forget_making
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.schedule import Requirement
@@ -28,7 +28,7 @@ from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Notes, undone_on_error
 from tinyexplore.tensor.living import live_tensors
 from tinyexplore.trace import Planned, active_recorder
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import guarded, is_symbolic, variables
 from tinyexplore.util.interpreter import collect_young, collecting_later
 
@@ -50,64 +50,64 @@ def capture(
     fxn: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    known: list[Tensor],
+    tensors: list[Tensor],
     in_part: list[Tensor],
     is_pruned: bool = False,
-) -> tuple[Replay, Any]:
+) -> tuple[CallReplay, Any]:
     """Calls `fxn`; how to do that again, and what it returned.
 
     `known` are tensors that it will assign to, `in_part` those among them of which it will write parts. `is_pruned`:
     without what comes out the same in every call. CaptureLater where some had to be known and were not.
     """
-    heard = Capture()
+    heard = ExecutionCapture()
     with collecting_later():
-        found, given = _captured(heard, fxn, args, kwargs, known, in_part)
+        call, tensors_given = _captured(heard, fxn, args, kwargs, tensors, in_part)
         collect_young()  # what only a circle of references holds is nobody's; all that the call made is young still
-    _share_memory(found, heard, prune(found) if is_pruned else set())
-    replay = Replay(found)
-    replay.hand_over(given, found.values)
+    _share_memory(call, heard, prune(call) if is_pruned else set())
+    replay = CallReplay(call)
+    replay.hand_over(tensors_given, call.values)
     return replay, put_together(
-        found.structure, lambda number: found.outputs[number].tensor_of(given, found.values), found.values
+        call.structure, lambda number: call.outputs[number].tensor_of(tensors_given, call.values), call.values
     )
 
 
-def _share_memory(found: Captured, heard: Capture, stays: set[Buffer]) -> None:
-    """Intermediates that nobody holds any more, now that the call is over, share memory from the first replay on.
+def _share_memory(call: CapturedCall, heard: ExecutionCapture, stays: set[Buffer]) -> None:
+    """Intermediates without references, now that the call is over, share memory from the first replay on.
 
     `stays` are those that replays only read.
     """
-    kept = {*heard.owned(), *found.keys, *stays}
-    for state in found.states:
-        kept.update((*state.before, *state.buffers[0], *state.buffers[1]))
-    for values in ([value for _, value in found.assigned], [output.value for output in found.outputs], found.given):
+    persistent = {*heard.owned(), *call.keys, *stays}
+    for state in call.states:
+        persistent.update((*state.before, *state.buffers[0], *state.buffers[1]))
+    for values in ([value for _, value in call.assigned], [output.value for output in call.outputs], call.given):
         for value in values:
-            kept.update(buffer for buffer in (() if value is None else buffers_of(value)) if buffer is not None)
-    found.items, found.memory, found.shared = engine.share_memory(found.items, kept)
+            persistent.update(buffer for buffer in (() if value is None else buffers_of(value)) if buffer is not None)
+    call.items, call.memory, call.shared = engine.share_memory(call.items, persistent)
     with engine.console():
         if recorder := active_recorder():
-            for plan in found.memory:
+            for plan in call.memory:
                 recorder.record(Planned(plan))
 
 
 def _captured(
-    heard: Capture,
+    heard: ExecutionCapture,
     fxn: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    known: list[Tensor],
+    tensors: list[Tensor],
     in_part: list[Tensor],
-) -> tuple[Captured, list[Tensor]]:
+) -> tuple[CapturedCall, list[Tensor]]:
     """Calls `fxn`, and what that was made of; afterwards nothing of the call is held but what it left behind."""
     arguments = Arguments(args, kwargs)
-    given = [tensor for _, tensor in arguments.tensors]
-    settle(given)
-    settle(known)
+    argument_tensors = [tensor for _, tensor in arguments.tensors]
+    settle(argument_tensors)
+    settle(tensors)
     before = {id(tensor): (tensor, tensor.lazydata) for tensor in live_tensors()}
-    _make_private([*known, *given], before)
+    _make_private([*tensors, *argument_tensors], before)
     notes = Notes(about_to_change=partial(_bring_into_memory, before=before, heard=heard))
     heard.given = _overwritable(in_part, before, notes)
-    asked: list[UOp] = []
-    called = partial(_called, heard, notes, before, lambda: guarded(asked, partial(fxn, *args, **kwargs)))
+    conditions: list[UOp] = []
+    called = partial(_called, heard, notes, before, lambda: guarded(conditions, partial(fxn, *args, **kwargs)))
     result, names, changed, values = undone_on_error(notes, lambda: engine.capturing(heard, called))
     if not heard.items:
         raise JitError(
@@ -115,16 +115,16 @@ def _captured(
             "compute tensors (and return them, assign them, or call .realize())"
         )
     written = written_by(heard.items)
-    numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(given)))}
+    numbers = {id(tensor): number for number, tensor in reversed(list(enumerate(argument_tensors)))}
     outside = [(tensor, old) for tensor, old in changed if id(tensor) not in numbers]
     _check_state(outside, written - heard.given, before, notes, result)
     structure = taken_apart(result, "result", [])
     settled = {id(tensor) for tensor, _ in changed} | numbers.keys()
     others = [pair for key, pair in before.items() if key not in settled]
     _check_variables(heard.items, arguments)
-    found = Captured(
+    call = CapturedCall(
         arguments,
-        [before[id(tensor)][1] for tensor in given],
+        [before[id(tensor)][1] for tensor in argument_tensors],
         heard.items,
         [State(tensor, old, tensor.lazydata) for tensor, old in outside],
         _assigned_arguments(changed, numbers, before),
@@ -135,8 +135,8 @@ def _captured(
         [(tensor, old) for tensor, old in others if _is_baked(old, heard, written)],
         [number for key, number in numbers.items() if not written.isdisjoint(own_buffers(before[key][1]))],
     )
-    found.asked = _requirements(asked, arguments)
-    return found, given
+    call.asked = _requirements(conditions, arguments)
+    return call, argument_tensors
 
 
 def _check_state(
@@ -181,17 +181,17 @@ def _output(
     return Output(None, None, values[id(tensor)])
 
 
-def _requirements(asked: list[UOp], arguments: Arguments) -> list[Requirement]:
+def _requirements(conditions: list[UOp], arguments: Arguments) -> list[Requirement]:
     """What was asked of the arguments' Variables, to be asked again; one bound inside is what it was then."""
     return [
         Requirement(condition, None, "what was captured")
-        for condition in dict.fromkeys(asked)
+        for condition in dict.fromkeys(conditions)
         if variables(condition) <= arguments.values.keys()
     ]
 
 
 def _called(
-    heard: Capture, notes: Notes, before: dict[int, tuple[Tensor, LazyBuffer]], call: Callable[[], Any]
+    heard: ExecutionCapture, notes: Notes, before: dict[int, tuple[Tensor, LazyBuffer]], call: Callable[[], Any]
 ) -> tuple[Any, list[tuple[str, Tensor]], list[tuple[Tensor, LazyBuffer]], dict[int, LazyBuffer]]:
     """The call itself, and all that it left to be computed: its result, the tensors in that, those that it changed with
     their values of before, and the values of those that are new."""
@@ -227,11 +227,11 @@ def _called(
 
 
 def _is_free(value: LazyBuffer, written: set[Buffer], taken: set[Buffer]) -> bool:
-    """True where all of it lies in memory that the captured kernels write and that is nobody else's."""
+    """True where all of it lies in memory that the captured kernels write and that is nothing else's."""
     return all(buffer is not None and buffer in written and buffer not in taken for buffer in buffers_of(value))
 
 
-def _is_baked(value: LazyBuffer, heard: Capture, written: set[Buffer]) -> bool:
+def _is_baked(value: LazyBuffer, heard: ExecutionCapture, written: set[Buffer]) -> bool:
     """True where the captured kernels use the value without reading it from memory that they do not write."""
     return any(part in heard.used and (part.buffer is None or part.buffer in written) for part in parts_of(value))
 
@@ -248,7 +248,7 @@ def in_memory(value: LazyBuffer) -> LazyBuffer:
 
 def is_symbolic_view(value: LazyBuffer) -> bool:
     """True for a view of which shape or place depend on a Variable."""
-    while value.op in Group.MOVEMENT and value.buffer is None:
+    while value.op in OpGroups.MOVEMENT and value.buffer is None:
         if is_symbolic(value.shape) or is_symbolic(value.arg):
             return True
         value = value.src[0]
@@ -266,39 +266,39 @@ def _check_variables(items: list[ExecItem], arguments: Arguments) -> None:
                 )
 
 
-def _make_private(known: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> None:
+def _make_private(tensors: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]]) -> None:
     """A tensor that will be another, or assigned to, shares memory with no other: reads of it can be told apart."""
     owners: dict[Buffer, int] = {}
     for _, value in before.values():
         for buffer in buffers_of(value):
             if buffer is not None:
                 owners[buffer] = owners.get(buffer, 0) + 1
-    for tensor in known:
+    for tensor in tensors:
         if any(owners.get(part.buffer, 0) > 1 for part in parts_of(tensor.lazydata) if part.buffer is not None):
             tensor.lazydata = tensor.lazydata.packed()
             engine.realize([tensor.lazydata])
             before[id(tensor)] = (tensor, tensor.lazydata)
 
 
-def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]], heard: Capture) -> None:
+def _bring_into_memory(tensor: Base, before: dict[int, tuple[Tensor, LazyBuffer]], heard: ExecutionCapture) -> None:
     """`tensor`, which the call changes, had a value before that was still to be computed: now, and not by replays.
 
     Gradients that another call left behind, for instance. Not where captured kernels have computed with it.
     """
-    held, value = before.get(id(tensor), (None, None))
-    if held is None or value is None or tensor.lazydata is not value or lies_packed(value):
+    old_tensor, value = before.get(id(tensor), (None, None))
+    if old_tensor is None or value is None or tensor.lazydata is not value or lies_packed(value):
         return
     if not any(part in heard.used for part in parts_of(value)):
         # of a view, too: what it shows belongs to another tensor
-        engine.capturing(Capture(), lambda: engine.realize_apart([value]))
+        engine.capturing(ExecutionCapture(), lambda: engine.realize_apart([value]))
 
 
 def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuffer]], notes: Notes) -> set[Buffer]:
-    """New memory for the tensors `in_part`, which nobody else refers to, nor anything that is still to be computed.
+    """New memory for the tensors `in_part`, which nothing else refers to, nor anything that is still to be computed.
 
     `notes` keep what they were.
     """
-    found: set[Buffer] = set()
+    overwritable: set[Buffer] = set()
     for tensor in {id(tensor): tensor for tensor in in_part}.values():
         if tensor.lazydata.buffer is None:
             continue
@@ -307,8 +307,8 @@ def _overwritable(in_part: list[Tensor], before: dict[int, tuple[Tensor, LazyBuf
         engine.realize([tensor.lazydata])
         before[id(tensor)] = (tensor, tensor.lazydata)
         assert tensor.lazydata.buffer is not None
-        found.add(tensor.lazydata.buffer)
-    return found
+        overwritable.add(tensor.lazydata.buffer)
+    return overwritable
 
 
 def _problem(

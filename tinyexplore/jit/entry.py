@@ -6,10 +6,10 @@ from typing import cast
 
 from tinyexplore import engine
 from tinyexplore.jit.arguments import Leaf
-from tinyexplore.jit.replay import Replay
+from tinyexplore.jit.replay import CallReplay
 from tinyexplore.jit.slots import Slot
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.runtime.entry import MOST_ARGUMENTS, Argument, Entry, has_entries
+from tinyexplore.runtime.entry import MOST_ARGUMENTS, Argument, NativeEntry, has_entries
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch
@@ -19,7 +19,7 @@ from tinyexplore.util.interpreter import field_offsets
 LONGEST_NS = 20_000  # estimated; a longer batch should let other threads of Python work meanwhile
 
 
-def make_entry(replay: Replay) -> Entry | None:
+def make_entry(replay: CallReplay) -> NativeEntry | None:
     """Calls of `replay` as machine code, which `settle` makes ready; None where there is more to a call.
 
     It does what needs no more than comparing: tensors as arguments, one batch of machine code, nothing random, no
@@ -34,7 +34,7 @@ def make_entry(replay: Replay) -> Entry | None:
     structure = replay.found.structure
     names = field_offsets(Tensor) or ()
     tensors = [Tensor._wrap(value) for value in results]
-    return Entry(
+    return NativeEntry(
         batch,
         GlobalCounters.native,
         replay.costs,
@@ -50,7 +50,7 @@ def make_entry(replay: Replay) -> Entry | None:
     )
 
 
-def _only_batch(replay: Replay) -> Batch | None:
+def _only_batch(replay: CallReplay) -> Batch | None:
     """The batch of machine code that is all that `replay` launches; None where it launches anything else."""
     if len(replay.steps[0]) != 1:
         return None
@@ -58,19 +58,19 @@ def _only_batch(replay: Replay) -> Batch | None:
     return step if isinstance(step, Batch) else None
 
 
-def _runs_briefly(replay: Replay) -> bool:
+def _runs_briefly(replay: CallReplay) -> bool:
     """Whether the estimated time of all kernels is at most LONGEST_NS."""
     return sum(0 if item.runner is None else item.runner.work_ns(()) for item in replay.items) <= LONGEST_NS
 
 
-def _only_compares(replay: Replay) -> bool:
+def _only_compares(replay: CallReplay) -> bool:
     """Whether comparing the arguments is all that a call needs: no state, no random keys, no argument given twice."""
     if not replay.plain or replay.changes or replay.keys or replay.same:
         return False
     return len(replay.slots) <= MOST_ARGUMENTS
 
 
-def _new_results(replay: Replay) -> list[LazyBuffer]:
+def _new_results(replay: CallReplay) -> list[LazyBuffer]:
     """The values of the result: one new tensor, or a tuple or list of new tensors; empty where it is anything else."""
     structure = replay.found.structure
     leaves = [structure] if isinstance(structure, Leaf) else structure
@@ -91,7 +91,7 @@ def _argument(slot: Slot) -> Argument | None:
     return Argument(like.shape, like.dtype, like.device, places.aligned, tuple(places.tables))
 
 
-def unsettle(entry: Entry, replay: Replay) -> None:
+def unsettle(entry: NativeEntry, replay: CallReplay) -> None:
     """Calls come to Python again; the slots are told what was given since."""
     if not entry.is_lent:
         return
@@ -100,15 +100,15 @@ def unsettle(entry: Entry, replay: Replay) -> None:
         slot.last = value
         if entry.has_moved:
             for places in slot.places:
-                places.buffer = None  # whatever comes next is put there anew
+                places.buffer = None  # whatever comes next is put there again
     entry.taken_back()  # last: who is interrupted before does all of it again
 
 
-def settle(entry: Entry, replay: Replay) -> None:
+def settle(entry: NativeEntry, replay: CallReplay) -> None:
     """The next call may be done by `entry`, if nobody wants to be told of it; it must be like the one just done."""
     if engine.kept_here().plans is None:
         return
-    given = [slot.last for slot in replay.slots]
+    last_tensors = [slot.last for slot in replay.slots]
     for slot in replay.slots:
         slot.last = None  # `entry` has it now, and lets it go when another is given
-    entry.settle(replay.epoch, replay.training, (config_variable().get(), None, None), given)
+    entry.settle(replay.epoch, replay.training, (config_variable().get(), None, None), last_tensors)

@@ -7,42 +7,42 @@ from collections.abc import Iterable
 from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem
 from tinyexplore.jit.arguments import buffers_of, own_buffers
-from tinyexplore.jit.replay import Captured, read_by, written_by
+from tinyexplore.jit.replay import CapturedCall, read_by, written_by
 
 
-def prune(found: Captured) -> set[Buffer]:
+def prune(call: CapturedCall) -> set[Buffer]:
     """Takes the kernels and copies out of `found` that depend on nothing that may change; the memory that they wrote.
 
     They ran when the call was captured, and what they wrote stays. The tensors that they read are no longer followed:
     when one of them is assigned to, only a new capture will do. What a result lies in is written in every call.
     """
-    changing = _changing(found)
-    kept = [item for item in found.items if _depends(item, changing)]
-    if not kept or len(kept) == len(found.items):
+    changing = _changing(call)
+    remaining = [item for item in call.items if _depends(item, changing)]
+    if not remaining or len(remaining) == len(call.items):
         return set()
-    once = [item for item in found.items if not _depends(item, changing)]
+    once = [item for item in call.items if not _depends(item, changing)]
     read = read_by(once)
-    found.items = kept
-    known = {id(tensor) for tensor, _ in found.baked}
-    for tensor, value in found.others:
-        if id(tensor) not in known and not read.isdisjoint(buffers_of(value)):
-            found.baked.append((tensor, value))
+    call.items = remaining
+    baked = {id(tensor) for tensor, _ in call.baked}
+    for tensor, value in call.others:
+        if id(tensor) not in baked and not read.isdisjoint(buffers_of(value)):
+            call.baked.append((tensor, value))
     return written_by(once)
 
 
-def _changing(found: Captured) -> set[Buffer]:
+def _changing(call: CapturedCall) -> set[Buffer]:
     """The buffers that may hold something else in another call, or be another buffer."""
-    changing = set(found.keys)
-    for state in found.states:
+    changing = set(call.keys)
+    for state in call.states:
         changing.update((*state.before, *state.buffers[0], *state.buffers[1]))
-    values = [*found.given, *(value for _, value in found.assigned)]
-    values += [output.value for output in found.outputs if output.value is not None]
+    values = [*call.given, *(value for _, value in call.assigned)]
+    values += [output.value for output in call.outputs if output.value is not None]
     for value in values:
         changing.update(own_buffers(value))
     count = -1
-    while count != len(changing):  # also backwards: what is written again later must be written anew before
+    while count != len(changing):  # also backwards: what is written again later must be written again before
         count = len(changing)
-        for item in found.items:
+        for item in call.items:
             if _depends(item, changing):
                 changing |= written_by((item,))
     return changing

@@ -1,4 +1,4 @@
-"""Replaying captured kernels: other inputs, state that moves on, random keys drawn anew."""
+"""Replaying captured kernels: other inputs, state that moves on, random keys drawn again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tinyexplore import engine
 from tinyexplore.device import Buffer
 from tinyexplore.engine import ExecItem, MemoryPlan, give_values, outputs_of, prepare_batch
 from tinyexplore.jit.arguments import Arguments, JitError, Leaf, buffers_of, lies_packed, own_buffers, put_together
-from tinyexplore.jit.slots import Places, Slot, copy_bytes, described, forget_making, in_new_buffers, is_alike
+from tinyexplore.jit.slots import BufferUses, Slot, copy_bytes, described, forget_making, in_new_buffers, is_alike
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.runtime.pool import Batch
 from tinyexplore.schedule import Requirement
@@ -50,28 +50,45 @@ class State:
 
 @dataclass(eq=False)
 class Output:
-    """One tensor of the result: argument `number`, or `tensor`, which was there before, or a new one of `value`."""
+    """One tensor of a captured call's result: an argument, an existing tensor, or a new one.
+
+    number: the number of the argument, or None.
+    tensor: the existing tensor, or None.
+    value: the value of a new tensor, or None.
+    """
 
     number: int | None
     tensor: Tensor | None
     value: LazyBuffer | None
 
-    def tensor_of(self, given: list[Tensor], values: Mapping[UOp, int]) -> Tensor:
+    def tensor_of(self, arguments: list[Tensor], values: Mapping[UOp, int]) -> Tensor:
         if self.value is not None:
             return Tensor._wrap(rebound_shape(self.value, values) if values else self.value)
         if self.number is not None:
-            return given[self.number]
+            return arguments[self.number]
         assert self.tensor is not None
         return self.tensor
 
 
 @dataclass(eq=False)
-class Captured:
-    """What one call was made of. `others`: the tensors that it neither got nor changed, with their values before it;
-    `baked`: those among them whose values the kernels compute anew, and so do not read from memory. `assigned`: the
-    arguments that it assigned to, and what; `in_place`: those of which it wrote parts, in their own memory. `memory`:
-    how the intermediates share memory, per device; `shared`: which buffers these are. `asked`: what the function
-    asked of the values of Variables, which holds for those of the captured call."""
+class CapturedCall:
+    """Everything that one captured call consists of.
+
+    arguments: the structure of its arguments.
+    given: the values of the tensor arguments.
+    items: the kernels and copies, in order.
+    states: the state that it changes beside its arguments.
+    assigned: (argument number, new value) of each argument that it assigned.
+    keys: the random keys drawn, and how many numbers each is for.
+    structure: the structure of its result.
+    outputs: the tensors of the result.
+    others: tensors that it neither received nor changed, with their values before it.
+    baked: those of `others` whose values are constants in the kernels.
+    in_place: numbers of the arguments that it wrote a part of.
+    memory: how the intermediates share memory, by device.
+    shared: the buffers of these intermediates.
+    asked: conditions on Variables that the function's Python code depended on.
+    """
 
     arguments: Arguments
     given: list[LazyBuffer]
@@ -98,8 +115,8 @@ class Captured:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        kept = {buffer for item in self.items for buffer in item.buffers} - set(self.shared)
-        self.items, self.memory, self.shared = engine.share_memory(self.items, kept)
+        buffers = {buffer for item in self.items for buffer in item.buffers} - set(self.shared)
+        self.items, self.memory, self.shared = engine.share_memory(self.items, buffers)
 
     @property
     def values(self) -> dict[UOp, int]:
@@ -111,9 +128,9 @@ def rebound_shape(value: LazyBuffer, values: Mapping[UOp, int]) -> LazyBuffer:
     """What lies in memory of symbolic shape, with the Variables at `values`."""
     if value.buffer is None or not is_symbolic(value.shape):
         return value
-    found = LazyBuffer.from_buffer(value.buffer, rebound(value.shape, values))
-    forget_making(found)
-    return found
+    rebound_value = LazyBuffer.from_buffer(value.buffer, rebound(value.shape, values))
+    forget_making(rebound_value)
+    return rebound_value
 
 
 def written_by(items: Iterable[ExecItem]) -> set[Buffer]:
@@ -133,13 +150,13 @@ def _costs(items: list[ExecItem]) -> tuple[int, Any, Any]:
     return len(items), simplified(flops), simplified(moved)
 
 
-class Replay:
-    """Does a captured call again. Where it has state there are two lists of items, which work in turns."""
+class CallReplay:
+    """Does a captured call again. Where it has state there are two lists of items, which work interleaved."""
 
-    def __init__(self, found: Captured) -> None:
-        self.found, self.states, self.assigned, self.keys = found, found.states, found.assigned, found.keys
+    def __init__(self, captured: CapturedCall) -> None:
+        self.found, self.states, self.assigned, self.keys = captured, captured.states, captured.assigned, captured.keys
         self.training = Tensor.training
-        self.values = found.values
+        self.values = captured.values
         self.epoch = Epoch.count[0]
         self.is_known = False  # whether TinyJit has checked that machine code can do the calls
         self._bind_kernels()
@@ -165,16 +182,17 @@ class Replay:
 
     def _bind_arguments(self, every: list[ExecItem]) -> None:
         """Find the kernel operands (in all kernels, `every`) that each argument and each new result fills."""
-        found = self.found
+        captured = self.found
         self.slots = self._argument_slots(every)
-        self.in_place = [(number, self.slots[number]) for number in found.in_place]
-        lent = {found.given[number].buffer for number in found.in_place}
+        self.in_place = [(number, self.slots[number]) for number in captured.in_place]
+        lent = {captured.given[number].buffer for number in captured.in_place}
         self.written = frozenset(buffer.address for buffer in written_by(every) - lent)
         self.new = [
-            (number, value, [Places(buffer, every) for buffer in own_buffers(value)]) for number, value in self.assigned
+            (number, value, [BufferUses(buffer, every) for buffer in own_buffers(value)])
+            for number, value in self.assigned
         ]
-        self.altered = sorted({*found.in_place, *[number for number, _ in self.assigned]})
-        tensors = [tensor for _, tensor in found.arguments.tensors]
+        self.altered = sorted({*captured.in_place, *[number for number, _ in self.assigned]})
+        tensors = [tensor for _, tensor in captured.arguments.tensors]
         self.one = {  # (changed argument, argument) that were one tensor when captured
             (number, other)
             for number in self.altered
@@ -262,11 +280,11 @@ class Replay:
 
     def _free_arguments(self, every: list[ExecItem]) -> None:
         """The room that an argument's buffer has says nothing of the next call: it comes with another buffer."""
-        given = {buffer for value in self.found.given for buffer in own_buffers(value)}
+        argument_buffers = {buffer for value in self.found.given for buffer in own_buffers(value)}
         for item in every:
-            kept = tuple(one for one in item.item.requires if one.buffer not in given)
-            if len(kept) < len(item.item.requires):
-                item.item = replace(item.item, requires=kept)
+            requirements = tuple(one for one in item.item.requires if one.buffer not in argument_buffers)
+            if len(requirements) < len(item.item.requires):
+                item.item = replace(item.item, requires=requirements)
 
     def _watched(self, every: list[ExecItem]) -> tuple[list[tuple[Tensor, Slot]], list[tuple[Tensor, LazyBuffer]]]:
         """Tensors that the kernels read from elsewhere: those that may get another buffer, and those that may not.
@@ -322,9 +340,9 @@ class Replay:
                 buffer.memory.settle()
                 copies.append(partial(ctypes.memmove, buffer.address, data, len(data)))
         tensors, values = [state.tensor for state, _ in moved], [state.values[self.turn] for state, _ in moved]
-        held = [tensor.lazydata for tensor in tensors]
+        values_alive = [tensor.lazydata for tensor in tensors]
         at_once(copies, tensors, "lazydata", values)
-        del held
+        del values_alive
         self.epoch = now
         return True
 
@@ -364,29 +382,29 @@ class Replay:
                 f"captured while Tensor.training was {self.training}, called while it is {Tensor.training}: "
                 "use a TinyJit of its own for each, or reset()"
             )
-        given: Any = args
+        arguments: Any = args
         if kwargs or not self.plain or len(args) != self.count:
-            given = self._checked(args, kwargs)
+            arguments = self._checked(args, kwargs)
         try:
-            for slot, tensor in zip(self.slots, given):
+            for slot, tensor in zip(self.slots, arguments):
                 if tensor.lazydata is not slot.last:
                     slot.take(tensor.lazydata, self.written)
         except AttributeError:  # something that is no tensor stands for one
             self._checked(args, kwargs)
             raise
         if self.same:
-            self._check_same(given)
+            self._check_same(arguments)
         if self.values:
             self._give_values()
         if not self.changes:
             self._run(None, [])
         else:
-            self._run_changing(given)
+            self._run_changing(arguments)
         if self.single is not None:
             return Tensor._wrap(self.single)
         outputs = self.found.outputs
         values = self.values
-        return put_together(self.found.structure, lambda number: outputs[number].tensor_of(given, values), values)
+        return put_together(self.found.structure, lambda number: outputs[number].tensor_of(arguments, values), values)
 
     def _run(self, exchange: Exchange | None, overwritten: list[Buffer]) -> None:
         """The kernels; then, at once, `exchange`. Interrupted before that, what is `overwritten` in place is as it was:
@@ -430,32 +448,32 @@ class Replay:
                 at_once(undo)
             raise
 
-    def _run_changing(self, given: list[Tensor]) -> None:
+    def _run_changing(self, arguments: list[Tensor]) -> None:
         """The kernels write to arguments of which they change parts, and into new memory for those assigned to."""
-        self._check_changed(given)
+        self._check_changed(arguments)
         turn = self.at[0]
         exchange: Exchange = self.exchanges[turn], self.tensors, "lazydata", self.after[turn]
         if not (self.assigned or self.in_place):
             self._run(exchange, self.overwritten[turn])
         else:
-            self._run_giving(given, exchange)
+            self._run_giving(arguments, exchange)
         before, now = self.seen
         if before == self.epoch:
             self.epoch = now
 
-    def _run_giving(self, given: list[Tensor], exchange: Exchange) -> None:
-        made = [in_new_buffers(value) for _, value, _ in self.new]
-        assigned = [given[number] for number, _ in self.assigned]
-        held = [tensor.lazydata for tensor in assigned]  # until all is exchanged
+    def _run_giving(self, arguments: list[Tensor], exchange: Exchange) -> None:
+        new_values = [in_new_buffers(value) for _, value, _ in self.new]
+        assigned = [arguments[number] for number, _ in self.assigned]
+        values_alive = [tensor.lazydata for tensor in assigned]  # until all is exchanged
         calls, tensors, name, values = exchange
-        results = [rebound_shape(value, self.values) for value in made]
+        results = [rebound_shape(value, self.values) for value in new_values]
         try:
             for number, slot in self.in_place:
-                slot.lend(given[number])
-            for value, (_, _, every) in zip(made, self.new):
+                slot.lend(arguments[number])
+            for value, (_, _, every) in zip(new_values, self.new):
                 for places, buffer in zip(every, own_buffers(value)):
                     places.put(buffer)
-            lent = [buffer for number, _ in self.in_place for buffer in own_buffers(given[number].lazydata)]
+            lent = [buffer for number, _ in self.in_place for buffer in own_buffers(arguments[number].lazydata)]
             self._run((calls, [*tensors, *assigned], name, [*values, *results]), self.overwritten[self.at[0]] + lent)
         finally:
             for _, slot in self.in_place:
@@ -463,35 +481,35 @@ class Replay:
             for _, _, every in self.new:
                 for places in every:
                     places.withdraw()
-        del held
+        del values_alive
 
-    def _check_changed(self, given: list[Tensor]) -> None:
+    def _check_changed(self, arguments: list[Tensor]) -> None:
         """A tensor that the call changes cannot stand for another argument as well, unless it did when captured."""
         for number in self.altered:
-            for other, tensor in enumerate(given):
-                if tensor is given[number] and other != number and (number, other) not in self.one:
+            for other, tensor in enumerate(arguments):
+                if tensor is arguments[number] and other != number and (number, other) not in self.one:
                     raise JitError(
                         f"{self.slots[number].name}, which the captured call assigned to, is now the same tensor as "
                         f"{self.slots[other].name}, and was another one: capture with one tensor for both"
                     )
 
-    def _check_same(self, given: list[Tensor]) -> None:
+    def _check_same(self, arguments: list[Tensor]) -> None:
         for (first, part), (second, place) in self.same:
-            if parts_of(given[first].lazydata)[part] is not parts_of(given[second].lazydata)[place]:
+            if parts_of(arguments[first].lazydata)[part] is not parts_of(arguments[second].lazydata)[place]:
                 names = f"{self.slots[second].name} was captured as the same tensor as {self.slots[first].name}"
                 raise JitError(f"{names}, and is now another one: capture with two tensors")
 
-    def hand_over(self, given: list[Tensor], values: Mapping[UOp, int]) -> None:
+    def hand_over(self, arguments: list[Tensor], values: Mapping[UOp, int]) -> None:
         """Arguments that the captured call assigned to get copies of their new values, in memory of their own."""
         for number, value in self.assigned:
             own = in_new_buffers(value)
             for to, source in zip(own_buffers(own), own_buffers(value)):
                 copy_bytes(to, source)
-            given[number].lazydata = rebound_shape(own, values)
+            arguments[number].lazydata = rebound_shape(own, values)
 
 
-def _replay_again(found: Captured, training: bool, turn: int) -> Replay:
-    replay = Replay(found)
+def _replay_again(captured: CapturedCall, training: bool, turn: int) -> CallReplay:
+    replay = CallReplay(captured)
     replay.training, replay.at[0] = training, turn
     replay.epoch = -1  # what was assigned between capturing and pickling is followed before the first call
     return replay
@@ -503,10 +521,10 @@ def _exchanged(items: list[ExecItem], states: list[State], turn: int) -> list[Ex
     for state in states:
         other.update(zip(state.before, state.buffers[turn]))
         other.update(zip(state.buffers[0], state.buffers[1 - turn]))
-    found = []
+    pairs = []
     for item in items:
         buffers = tuple(other.get(buffer, buffer) for buffer in item.buffers)
-        found.append(
+        pairs.append(
             item if buffers == item.buffers else ExecItem(item.item, item.runner, None, buffers, values=item.values)
         )
-    return found
+    return pairs

@@ -30,7 +30,7 @@ class Slot:
         self.last: LazyBuffer | None = None  # the value that is there now
         self.is_written = False  # parts of it, in place: `lend` puts it here, for one call
         every = list(items)
-        self.places = [Places(buffer, every if buffer in own else ()) for buffer in own_buffers(like)]
+        self.places = [BufferUses(buffer, every if buffer in own else ()) for buffer in own_buffers(like)]
 
     def take(self, value: LazyBuffer, written: frozenset[int]) -> None:
         """Puts `value` here; `written` are the addresses that the replay itself writes."""
@@ -41,7 +41,7 @@ class Slot:
             )
         if self.is_written:
             return
-        self.last = None  # until all is in its place: whoever is interrupted on the way starts anew
+        self.last = None  # until all is in its place: whoever is interrupted on the way starts again
         if value.buffer is not None:
             self.last = value if self.places[0].take(value.buffer, written) else None
             return
@@ -50,7 +50,7 @@ class Slot:
             engine.realize([value])
         for part, places in zip(parts_of(value), self.places):
             if not places.take(engine.read(part) if part.buffer is None else part.buffer, written):
-                stays = False  # to be copied anew each time
+                stays = False  # to be copied again each time
         self.last = value if stays else None
 
     def empty(self) -> None:
@@ -60,7 +60,7 @@ class Slot:
             places.withdraw()
 
     def lend(self, tensor: Tensor) -> None:
-        """The kernels write to `tensor` itself where nobody else refers to its memory, else to a copy that it gets."""
+        """The kernels write to `tensor` itself where nothing else refers to its memory, else to a copy that it gets."""
         value = tensor.lazydata
         if value.buffer is None or references((value,))[0] > ASKING + 2 or not engine.is_alone(value):
             value = tensor.lazydata = value.packed()
@@ -78,7 +78,7 @@ class Slot:
         return not isinstance(like, ShardedBuffer) or cast(ShardedBuffer, value).layout == like.layout
 
 
-class Places:
+class BufferUses:
     """Every place where `items` read or write `buffer`, which another may stand for."""
 
     def __init__(self, buffer: Buffer, items: Iterable[ExecItem]) -> None:
@@ -89,8 +89,8 @@ class Places:
         self.others: list[tuple[ExecItem, int]] = []
         self.aligned = False
         for item in items:
-            for place, found in enumerate(item.buffers):
-                if found is not buffer:
+            for place, used in enumerate(item.buffers):
+                if used is not buffer:
                     continue
                 if isinstance(item.bound, BoundProgram):
                     self.tables.append((item.bound.pointers, place))
@@ -138,11 +138,11 @@ def copy_bytes(to: Buffer, source: Buffer) -> None:
 
 def in_new_buffers(value: LazyBuffer) -> LazyBuffer:
     """Room for a value like this one, in memory of its own."""
-    found = []
+    parts = []
     for part in parts_of(value):
         buffer = Buffer(part.device, part.size, part.dtype).allocate()
-        found.append(LazyBuffer.from_buffer(buffer, part.shape))
-    room = ShardedBuffer(found, value.axis) if isinstance(value, ShardedBuffer) else found[0]
+        parts.append(LazyBuffer.from_buffer(buffer, part.shape))
+    room = ShardedBuffer(parts, value.axis) if isinstance(value, ShardedBuffer) else parts[0]
     forget_making(room)
     return room
 

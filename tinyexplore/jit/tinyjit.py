@@ -15,8 +15,8 @@ from tinyexplore.jit.arguments import Arguments, JitError
 from tinyexplore.jit.arguments import settle as settle_tensors
 from tinyexplore.jit.capture import CaptureLater, capture
 from tinyexplore.jit.entry import make_entry, settle, unsettle
-from tinyexplore.jit.replay import Replay
-from tinyexplore.runtime.entry import Entry
+from tinyexplore.jit.replay import CallReplay
+from tinyexplore.runtime.entry import NativeEntry
 from tinyexplore.tensor import Tensor
 from tinyexplore.tensor.changes import Epoch, Notes, noting
 from tinyexplore.util import config
@@ -30,20 +30,19 @@ class TinyJit(Generic[R]):
     """`fxn`, which realises tensors, with its kernels replayed from the third call on; a decorator, also of methods.
 
     Tensors among the arguments (in lists, tuples and dicts as well) may be others in every call, of the same shape,
-    dtype and device; all else must stay as it was in the second call. What the function computes is returned in
-    tensors whose memory belongs to the TinyJit: the next call overwrites it, so copy (`.numpy()`, or
-    `.clone().realize()` where the value is to stay a tensor) what must outlive that call. Tensors that the function
-    assigns to (parameters, an optimiser's state, running averages) change in every call, and random tensors are drawn
-    anew, as without TinyJit; a replay that is interrupted (Ctrl-C) has assigned to all of them or to none. Tensors that
-    it only reads are followed when they are assigned to elsewhere. Python values that the function reads from elsewhere
-    are those of the second call. Calls from several threads wait for each other, and each overwrites the result of the
-    one before: threads that work side by side want a TinyJit each. In the midst of one of its own calls (by a
-    finaliser, or by the function itself) it is the plain function.
-    Pickled, it takes along what was captured, the values of the tensors that this reads, and its function if that can
-    be found by name; a copy (`copy.copy`, `copy.deepcopy`) starts anew.
+    dtype and device; all else must stay as it was in the second call. What the function computes is returned in tensors
+    whose memory belongs to the TinyJit: the next call overwrites it, so copy (`.numpy()`, or `.clone().realize()` where
+    the value is to stay a tensor) what must outlive that call. Tensors that the function assigns to (parameters, an
+    optimiser's state, running averages) change in every call, and random tensors are drawn again, as without TinyJit; a
+    replay that is interrupted (Ctrl-C) has assigned to all of them or to none. Tensors that it only reads are followed
+    when they are assigned to elsewhere. Python values that the function reads from elsewhere are those of the second
+    call. Calls from several threads wait for each other, and each overwrites the result of the one before: threads that
+    work side by side want a TinyJit each. In the midst of one of its own calls (by a finaliser, or by the function
+    itself) it is the plain function. Pickled, it takes along what was captured, the values of the tensors that this
+    reads, and its function if that can be found by name; a copy (`copy.copy`, `copy.deepcopy`) starts again.
 
     With `prune`, kernels whose results do not depend on arguments, assigned tensors or random numbers run once, when
-    captured, and are not replayed; assigning to a tensor that they read makes the next call capture anew.
+    captured, and are not replayed; assigning to a tensor that they read makes the next call capture again.
     """
 
     __slots__ = ("__call__", "calls", "name", "__weakref__")
@@ -91,7 +90,7 @@ class TinyJit(Generic[R]):
         return _with_replay, (self.fxn, replay, prune)
 
     @property
-    def captured(self) -> Replay | None:
+    def captured(self) -> CallReplay | None:
         """What was captured, or None before the second call."""
         return self.calls.replay
 
@@ -115,13 +114,13 @@ class TinyJit(Generic[R]):
             return self
         name = self.name or self.fxn.__name__
         try:
-            known = vars(instance)
+            attributes = vars(instance)
         except TypeError:
             kind = type(instance).__name__
             raise TypeError(f"TinyJit of a method of {kind}, which has no __dict__: leave out its __slots__") from None
-        own: TinyJit[R] | None = known.get(name)  # where Python finds it by itself, but for `__call__` and its like
+        own: TinyJit[R] | None = attributes.get(name)  # where Python finds it alone, but for `__call__` and its like
         if own is None:
-            own = known[name] = TinyJit(partial(self.fxn, instance), prune=self.calls.prune)
+            own = attributes[name] = TinyJit(partial(self.fxn, instance), prune=self.calls.prune)
         return own
 
 
@@ -151,11 +150,11 @@ class Calls(Generic[R]):
         self.prune = prune
         self.lock = RLock()
         self.is_busy = False  # this thread is in the midst of a call, and a finaliser makes another
-        self.entry: Entry | None = None
+        self.entry: NativeEntry | None = None
         self.reset()
 
     def reset(self) -> None:
-        self.replay: Replay | None = None
+        self.replay: CallReplay | None = None
         self.count = 0
         self.changed: list[ref[Any]] = []
         self.in_part: list[ref[Any]] = []  # those among them of which it writes parts
@@ -189,7 +188,7 @@ class Calls(Generic[R]):
             settle(entry, replay)
         return result
 
-    def _leave(self, entry: Entry | None) -> Entry | None:
+    def _leave(self, entry: NativeEntry | None) -> NativeEntry | None:
         """Calls come to `entry` from now on, None: here."""
         if self.entry is not None:
             self.entry.unsettle()
@@ -207,9 +206,9 @@ class Calls(Generic[R]):
             self.in_part = _with(self.in_part, [state.tensor for state in states if state.stays])
             self.replay = None
         self._leave(None)
-        given = [tensor for _, tensor in Arguments(args, kwargs).tensors] if self.parts_of else []
+        tensors = [tensor for _, tensor in Arguments(args, kwargs).tensors] if self.parts_of else []
         in_part = _alive(self.in_part)
-        in_part.extend(given[number] for number in self.parts_of if number < len(given))
+        in_part.extend(tensors[number] for number in self.parts_of if number < len(tensors))
         try:
             replay, result = capture(self.fxn, args, kwargs, _alive(self.changed), in_part, self.prune)
         except CaptureLater as later:
@@ -225,33 +224,33 @@ class Calls(Generic[R]):
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """An ordinary call; the tensors that it assigns to are brought into memory."""
-        given = [tensor for _, tensor in Arguments(args, kwargs).tensors]
-        settle_tensors(given)
+        tensors = [tensor for _, tensor in Arguments(args, kwargs).tensors]
+        settle_tensors(tensors)
         notes = Notes()
         result = noting(notes, lambda: self.fxn(*args, **kwargs))
         changed = [tensor for tensor, _ in notes.changed.values() if isinstance(tensor, Tensor)]
         settle_tensors(changed)
         self.changed = [ref(tensor) for tensor in changed]
         self.in_part = [ref(tensor) for tensor in changed if id(tensor) in notes.in_part]
-        self.parts_of = [number for number, tensor in enumerate(given) if id(tensor) in notes.in_part]
+        self.parts_of = [number for number, tensor in enumerate(tensors) if id(tensor) in notes.in_part]
         self.count = 1
         return result
 
 
-def _alive(found: list[ref[Any]]) -> list[Any]:
-    return [tensor for one in found if (tensor := one()) is not None]
+def _alive(references: list[ref[Any]]) -> list[Any]:
+    return [tensor for one in references if (tensor := one()) is not None]
 
 
-def _with(found: list[ref[Any]], tensors: list[Tensor]) -> list[ref[Any]]:
+def _with(references: list[ref[Any]], tensors: list[Tensor]) -> list[ref[Any]]:
     """References to all of these, each once."""
-    return [ref(tensor) for tensor in {id(tensor): tensor for tensor in [*_alive(found), *tensors]}.values()]
+    return [ref(tensor) for tensor in {id(tensor): tensor for tensor in [*_alive(references), *tensors]}.values()]
 
 
-def _with_replay(fxn: Callable[..., R] | None, replay: Replay, prune: bool) -> TinyJit[R]:
+def _with_replay(fxn: Callable[..., R] | None, replay: CallReplay, prune: bool) -> TinyJit[R]:
     """A TinyJit as it was pickled: it goes on replaying."""
-    made: TinyJit[R] = TinyJit(_not_pickled if fxn is None else fxn, prune=prune)
-    made.calls.replay, made.calls.count = replay, 2
-    return made
+    jit: TinyJit[R] = TinyJit(_not_pickled if fxn is None else fxn, prune=prune)
+    jit.calls.replay, jit.calls.count = replay, 2
+    return jit
 
 
 def _not_pickled(*args: Any, **kwargs: Any) -> Any:

@@ -10,21 +10,26 @@ from math import prod
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.analysis.argextremes import ArgExtreme, find_argextremes
 from tinyexplore.kernel.analysis.barriers import changes_in_steps, keeps_row
-from tinyexplore.kernel.analysis.strides import Access, strides_of
+from tinyexplore.kernel.analysis.strides import IndexStrides, strides_of
 from tinyexplore.kernel.opt import Opt, OptError
 from tinyexplore.target import Target
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import text
 
-COMPUTED = Group.ALU | {Ops.REDUCE, Ops.SCAN, Ops.CAST, Ops.BITCAST}
+COMPUTED = OpGroups.ALU | {Ops.REDUCE, Ops.SCAN, Ops.CAST, Ops.BITCAST}
 WITH_LANES = frozenset({Ops.LOAD, Ops.REDUCE, Ops.STORE})
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """`ast` is a SINK of STOREs over RANGEs; `original` as the scheduler wrote it; `start` before the first Opt.
+    """A kernel in the making.
 
-    Between `original` and `start` lie only changes that are no choice: axes merged or split (`transforms/axes.py`).
+    ast: a SINK of STOREs over RANGEs.
+    target: the machine that it is for.
+    original: the ast as the scheduler wrote it.
+    start: the ast before the first Opt. It differs from `original` by axes that were merged or split without a choice
+      (`transforms/axes.py`).
+    applied: the Opts applied so far, in order.
     """
 
     ast: UOp
@@ -53,10 +58,10 @@ class Kernel:
     @cached_property
     def by_op(self) -> dict[Ops, list[UOp]]:
         """The nodes by their operation, sources first."""
-        found: dict[Ops, list[UOp]] = {}
+        nodes: dict[Ops, list[UOp]] = {}
         for node in self.nodes:
-            found.setdefault(node.op, []).append(node)
-        return found
+            nodes.setdefault(node.op, []).append(node)
+        return nodes
 
     def find(self, op: Ops) -> list[UOp]:
         """The nodes with this operation, sources first."""
@@ -78,13 +83,13 @@ class Kernel:
 
     @cached_property
     def plain_reduces(self) -> tuple[UOp, ...]:
-        """The REDUCEs that look at what they read by themselves, and not in the loop that finds an extreme."""
-        along = {found.place for found in self.argextremes}
+        """The REDUCEs that look at what they read alone, and not in the loop that finds an extreme."""
+        along = {argextreme.place for argextreme in self.argextremes}
         return tuple(reduce for reduce in self.reduces if reduce not in along)
 
     def with_partners(self, loop: UOp) -> tuple[UOp, ...]:
         """A `loop` that finds extremes, and those that would find their places: to be one, they must stay alike."""
-        partners = [other for found in self.argextremes for other, own in found.loops.items() if own is loop]
+        partners = [other for argextreme in self.argextremes for other, own in argextreme.loops.items() if own is loop]
         return (loop, *partners)
 
     @cached_property
@@ -94,10 +99,10 @@ class Kernel:
         return tuple([axis for axis in self.axes if axis in left_open])
 
     @cached_property
-    def accesses(self) -> tuple[Access, ...]:
+    def accesses(self) -> tuple[IndexStrides, ...]:
         """Every INDEX, and how each axis moves its address."""
         stored = {store.src[0] for store in self.ast.src}
-        return tuple([Access(node, node in stored, strides_of(node.src[1])) for node in self.find(Ops.INDEX)])
+        return tuple([IndexStrides(node, node in stored, strides_of(node.src[1])) for node in self.find(Ops.INDEX)])
 
     @property
     def name(self) -> str:
@@ -137,20 +142,20 @@ class Kernel:
     @cached_property
     def gathered_along(self) -> frozenset[UOp]:
         """The axes along which some address, or whether it is one, depends on a loaded value."""
-        found: set[UOp] = set()
+        loads: set[UOp] = set()
         for node in self.find(Ops.INDEX):
             for src in node.src[1:]:
-                found.update(*[load.ranges for load in src.find(Ops.LOAD)])
-        return frozenset(found)
+                loads.update(*[load.ranges for load in src.find(Ops.LOAD)])
+        return frozenset(loads)
 
     @cached_property
     def copied_along(self) -> frozenset[UOp]:
         """The axes of which each step has a staged copy of its own."""
-        found: set[UOp] = set()
+        ranges: set[UOp] = set()
         for barrier in self.find(Ops.BARRIER):
             if not keeps_row(barrier):
-                found |= barrier.ranges
-        return frozenset(found)
+                ranges |= barrier.ranges
+        return frozenset(ranges)
 
     @cached_property
     def result_copies(self) -> tuple[UOp, ...]:
@@ -161,8 +166,8 @@ class Kernel:
         for axis in self.axes:
             if axis.arg.id == axis_id:
                 return axis
-        known = ", ".join(f"{axis.arg.name} of size {text(axis.src[0])}" for axis in self.axes)
-        raise OptError(f"no axis {axis_id} in this kernel; it has {known or 'none'}")
+        axis_list = ", ".join(f"{axis.arg.name} of size {text(axis.src[0])}" for axis in self.axes)
+        raise OptError(f"no axis {axis_id} in this kernel; it has {axis_list or 'none'}")
 
     def next_id(self) -> int:
         return max((axis.arg.id for axis in self.axes), default=-1) + 1

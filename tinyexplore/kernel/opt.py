@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyexplore.util.enums import Named, quick_members
+from tinyexplore.util.enums import PickledByName, quick_members
 
 
 class OptError(ValueError):
@@ -12,7 +12,7 @@ class OptError(ValueError):
 
 
 @quick_members
-class OptOps(Named):
+class OptOps(PickledByName):
     VECTOR = "VECTOR"
     UPCAST = "UPCAST"
     UNROLL = "UNROLL"
@@ -56,7 +56,12 @@ MOVES = frozenset({OptOps.SWAP, OptOps.MERGE})
 
 @dataclass(frozen=True, slots=True)
 class Opt:
-    """`op` on the axis with id `axis`, by `amount`."""
+    """One scheduling primitive applied to a kernel.
+
+    op: which primitive.
+    axis: id of the axis that it changes.
+    amount: its factor; its meaning depends on `op`.
+    """
 
     op: OptOps
     """The kind of transformation."""

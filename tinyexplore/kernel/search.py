@@ -14,7 +14,7 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.legality import available_opts
 from tinyexplore.kernel.opt import Opt, OptError, OptOps
 from tinyexplore.kernel.opts import KINDS
-from tinyexplore.trace import Measured, Searched, active_recorder, recording
+from tinyexplore.trace import CandidateMeasured, Searched, active_recorder, recording
 from tinyexplore.uop import AxisKind, UOp
 
 MOST_COPIES = 64  # steps written out, register tile times unrolling: beyond it programs grow and registers spill
@@ -24,11 +24,13 @@ WORTH_IT = 0.99  # a kernel must take at most this part of another's time to be 
 
 
 @dataclass(frozen=True)
-class Timing:
-    """Seconds of one run; infinite for a candidate that was lost, and then `note` says why.
+class CandidateTime:
+    """The measured time of one candidate of a search.
 
-    `note` may also say where the time is from: another candidate that is the same program, or a run given up early.
-    `disturbed`: other programs had the machine's cores all the while, so that the time says little.
+    seconds: seconds of one run; infinite where the candidate failed.
+    note: why it failed, or where the time is from: another candidate with the same program, or a measurement that
+      stopped early.
+    disturbed: whether other programs used the cores during the measurement, so that the time is unreliable.
     """
 
     seconds: float
@@ -39,22 +41,26 @@ class Timing:
 class Clock(Protocol):
     """What measures for a search."""
 
-    def times(self, kernels: Sequence[Kernel], best: float) -> Iterable[Timing]:
+    def times(self, kernels: Sequence[Kernel], best: float) -> Iterable[CandidateTime]:
         """The time of each of `kernels`, in their order, as it becomes known. `best`: what there is to beat, in
         seconds; a kernel that is clearly slower need not be timed to the end."""
         ...
 
     def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
-        """The two once more, run in turns: a minimum of many measurements favours whoever was lucky."""
+        """The two once more, run interleaved: a minimum of many measurements favours whoever was lucky."""
         ...
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The fastest `kernel` found, in `seconds`; `tried` how many were measured, `start_seconds` the one to beat.
+    """The outcome of a search.
 
-    `disturbed`: how many times say little, because the machine was busy. `why_lost`: what became of the candidates,
-    where none could be measured.
+    kernel: the fastest kernel.
+    seconds: its time.
+    start_seconds: the time of the first starting kernel.
+    tried: number of candidates measured.
+    disturbed: number of unreliable times, because the machine was busy.
+    why_lost: why candidates failed, where none could be measured.
     """
 
     kernel: Kernel
@@ -71,7 +77,7 @@ class SearchResult:
 
     @property
     def reason(self) -> str:
-        """The outcome in words."""
+        """The outcome as text."""
         if self.why_lost:
             return f"nothing could be measured, the hand-coded choice stays: {self.why_lost}"
         busy = f" (other programs ran during {self.disturbed} of the measurements)" if self.disturbed else ""
@@ -90,8 +96,8 @@ def beam_search(starts: Iterable[Kernel], width: int, clock: Clock, seed: int = 
     A round tries what one change makes of each kernel kept: an opt more, an opt less, another amount. Where there are
     too many, `seed` says which and in what order; equal times keep that order. So the result varies with the seed and
     the clock, and with nothing else. The first of `starts` is the one to beat: it is the result unless another is
-    faster by more than a hundredth, also in a duel. Every time is told as `Measured`, the outcome as `Searched`; what
-    measuring itself does is not told.
+    faster by more than 1 %, also in a duel. Each time is recorded as `CandidateMeasured`, the outcome as `Searched`;
+    the measurement itself is not recorded.
     """
     search = _Search(clock)
     beam = list(starts)
@@ -122,7 +128,7 @@ class _Search:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.recorder = active_recorder()
-        self.known: dict[UOp, Timing] = {}
+        self.known: dict[UOp, CandidateTime] = {}
         self.best = math.inf
 
     def seconds(self, kernel: Kernel) -> float:
@@ -133,9 +139,9 @@ class _Search:
             self.known[kernel.ast] = timing
             self.best = min(self.best, timing.seconds)
             if self.recorder is not None:
-                self.recorder.record(Measured(kernel, timing.seconds, timing.note))
+                self.recorder.record(CandidateMeasured(kernel, timing.seconds, timing.note))
 
-    def measured(self, kernels: Sequence[Kernel]) -> Iterator[Timing]:
+    def measured(self, kernels: Sequence[Kernel]) -> Iterator[CandidateTime]:
         with recording(None):
             yield from self.clock.times(kernels, self.best)
 
@@ -161,7 +167,7 @@ class _Search:
 def neighbours(kernel: Kernel) -> list[Kernel]:
     """What one change makes of `kernel`: each opt more, each opt less, each other amount of one that it has."""
     with recording(None):
-        found = [apply_opt(kernel, opt) for opt in available_opts(kernel) if not is_too_much(kernel, opt)]
+        results = [apply_opt(kernel, opt) for opt in available_opts(kernel) if not is_too_much(kernel, opt)]
         for place, old in enumerate(kernel.applied):
             before, after = kernel.applied[:place], kernel.applied[place + 1 :]
             changes: list[tuple[Opt, ...]] = [()]
@@ -170,21 +176,21 @@ def neighbours(kernel: Kernel) -> list[Kernel]:
             for change in changes:
                 replayed = find_replayed(kernel, (*before, *change, *after), limited=True)
                 if replayed is not None:
-                    found.append(replayed)
-    return found
+                    results.append(replayed)
+    return results
 
 
 def find_replayed(kernel: Kernel, opts: Sequence[Opt], *, limited: bool = False) -> Kernel | None:
     """`opts` from where `kernel` started; None where one is not legal there, or (limited) `is_too_much`."""
-    made = kernel.restarted(kernel.start)
+    replayed = kernel.restarted(kernel.start)
     for opt in opts:
         try:
-            if limited and is_too_much(made, opt):
+            if limited and is_too_much(replayed, opt):
                 return None
-            made = apply_opt(made, opt)
+            replayed = apply_opt(replayed, opt)
         except OptError:
             return None
-    return made
+    return replayed
 
 
 def is_too_much(kernel: Kernel, opt: Opt) -> bool:
@@ -197,4 +203,4 @@ def is_too_much(kernel: Kernel, opt: Opt) -> bool:
     return copies * opt.amount > MOST_COPIES
 
 
-__all__ = ["Clock", "SearchResult", "Timing", "beam_search", "find_replayed", "neighbours"]
+__all__ = ["Clock", "SearchResult", "CandidateTime", "beam_search", "find_replayed", "neighbours"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy.lazybuffer import LazyBuffer
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 
 RING_FROM = 1 << 18  # elements: below, every device adds up everything itself
 
@@ -39,13 +39,13 @@ def joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
     for part, (start, stop) in zip(parts, bounds):
         amounts = [(start, bounds[-1][1] - stop) if one == axis else (0, 0) for one in range(len(part.shape))]
         padded.append(as_bits(part).pad(amounts))
-    found = _combined(Ops.ADD, padded)
-    return found if found.dtype is parts[0].dtype else found.bitcast(parts[0].dtype)
+    total = _combined(Ops.ADD, padded)
+    return total if total.dtype is parts[0].dtype else total.bitcast(parts[0].dtype)
 
 
 def all_reduce(op: Ops, parts: Sequence[LazyBuffer]) -> list[LazyBuffer]:
     """`op` over equally shaped values, one on each device: the same result, to the bit, on all of them."""
-    assert op in Group.ALU
+    assert op in OpGroups.ALU
     if len(parts) < 3 or parts[0].size < RING_FROM:
         return [_combined(op, [part.contiguous().copy_to_device(here.device) for part in parts]) for here in parts]
     return _ring(op, parts)

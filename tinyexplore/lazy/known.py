@@ -1,7 +1,7 @@
 """Operations whose result is known beforehand: one of their operands, or a constant. They take no kernel.
 
 A law of `uop/known.py` says so of one element. The result is a node of its own all the same, a view of the operand or
-a constant: what was written stays to be seen, and to be asked for a gradient (`Known`).
+a constant: what was written stays to be seen, and to be requested a gradient (`Known`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from math import copysign, prod
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from tinyexplore.dtype import ConstType, DType, dtypes
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.known import Outcome, outcome, reduced_constant
 from tinyexplore.uop.semantics import evaluate
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_MOVEMENT, _CONST, _PAD = Group.MOVEMENT, Ops.CONST, Ops.PAD
+_MOVEMENT, _CONST, _PAD = OpGroups.MOVEMENT, Ops.CONST, Ops.PAD
 _ARITHMETIC = frozenset({Ops.NEG, Ops.ADD, Ops.XOR, Ops.CMPEQ})  # of which a law looks at the sources
 _MAY_BE_CONSTANT = _MOVEMENT | {_CONST}
 OF_ITSELF = frozenset({Ops.MAX, Ops.MIN, Ops.AND, Ops.OR, Ops.XOR, Ops.CMPLT, Ops.WHERE})  # with one operand twice
@@ -71,14 +71,14 @@ def sources_of(node: N) -> tuple[N, ...]:
 
 def written_from(node: N) -> set[N]:
     """All that `node` was computed from as it was written, down to what lies in memory."""
-    found: set[N] = set()
+    written: set[N] = set()
     stack = list(sources_of(node))
     while stack:
         source = stack.pop()
-        if source not in found:
-            found.add(source)
+        if source not in written:
+            written.add(source)
             stack += sources_of(source) if source.buffer is None else ()
-    return found
+    return written
 
 
 def constant_in(node: Node) -> ConstType | None:
@@ -108,16 +108,16 @@ def known_result(op: Ops, dtype: DType, src: tuple[N, ...]) -> N | None:
     if op in _CONVERSIONS:
         if values[0] is None:
             return None
-        found = evaluate(op, dtype, values[0], src_dtypes=(src[0].dtype,))
-        return _result(("fold_constants", None, found), src, op, dtype, src)
+        result = evaluate(op, dtype, values[0], src_dtypes=(src[0].dtype,))
+        return _result(("fold_constants", None, result), src, op, dtype, src)
     if all([value is None for value in values]):
         if not (op is Ops.NEG and src[0].op is Ops.NEG and src[0].buffer is None) and src[-1] is not src[len(src) - 2]:
             return None
     leaves: list[N] = []
     forms = tuple([_form(source, value, leaves, is_outer=True) for source, value in zip(src, values)])
-    found = outcome(op, dtype, forms)
-    if found is not None:
-        return _result(found, leaves, op, dtype, src)
+    result = outcome(op, dtype, forms)
+    if result is not None:
+        return _result(result, leaves, op, dtype, src)
     if form is not None and None in values:
         if len(_nothing_known) >= MOST_FORMS:
             _nothing_known.clear()
@@ -138,8 +138,8 @@ def known_reduction(x: N, op: Ops, axes: tuple[int, ...], shape: tuple[Any, ...]
     sizes = [x.shape[axis] for axis in axes]
     if value is None or not all([type(size) is int and size > 0 for size in sizes]):
         return None
-    found = ("reduce_constant", None, reduced_constant(op, x.dtype, value, prod(sizes)))
-    return _result(found, [x], Ops.REDUCE_AXIS, x.dtype, (x,), (op, axes), shape)
+    result = ("reduce_constant", None, reduced_constant(op, x.dtype, value, prod(sizes)))
+    return _result(result, [x], Ops.REDUCE_AXIS, x.dtype, (x,), (op, axes), shape)
 
 
 def _form(node: N, value: ConstType | None, leaves: list[N], *, is_outer: bool) -> tuple[Any, ...]:
@@ -158,7 +158,7 @@ def _form(node: N, value: ConstType | None, leaves: list[N], *, is_outer: bool) 
 
 
 def _result(
-    found: Outcome,
+    outcome: Outcome,
     leaves: Any,
     op: Ops,
     dtype: DType,
@@ -166,7 +166,7 @@ def _result(
     arg: Any = None,
     shape: tuple[Any, ...] | None = None,
 ) -> N:
-    law, number, value = found
+    law, number, value = outcome
     model = src[-1]
     shape = model.shape if shape is None else shape
     if number is None:

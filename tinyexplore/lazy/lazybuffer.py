@@ -1,7 +1,7 @@
 """LazyBuffer: one tensor-level operation on other LazyBuffers, with its shape, dtype and device.
 
 Movement ops are nodes of their own; `st` is the ShapeTracker that composes those since the last computed node
-(`base`), worked out when asked for. Sizes and bounds may be symbolic (`tinyexplore.uop.symbolic`): they are kept in
+(`base`), computed when requested. Sizes and bounds may be symbolic (`tinyexplore.uop.symbolic`): they are kept in
 normal form, so that equal sizes are the same object. A LazyBuffer never changes, but for one thing: when it is
 realised it gets its `Buffer` and forgets its sources, so that what made it can be freed.
 """
@@ -21,7 +21,7 @@ from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy.known import OF_ITSELF, Known, known_reduction, known_result
 from tinyexplore.shape import ShapeTracker
 from tinyexplore.trace import Recorded, UserFrame, recorder_variable
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import (
     as_size,
     concrete,
@@ -43,16 +43,16 @@ Shape = tuple[Any, ...]  # of ints, and UOps where a size is symbolic
 MOST_WRITES = 8  # each is a kernel, to be compiled if its place is a number
 
 _recorder = recorder_variable().get  # for every node: without a function of Python's around it
-_MOVEMENT, _CONST, _NEG = Group.MOVEMENT, Ops.CONST, Ops.NEG
-_TELLING = Group.MOVEMENT | {Ops.CONST}
-_COMPARE, _WHERE, _BOOL = Group.COMPARE, Ops.WHERE, dtypes.bool
+_MOVEMENT, _CONST, _NEG = OpGroups.MOVEMENT, Ops.CONST, Ops.NEG
+_TELLING = OpGroups.MOVEMENT | {Ops.CONST}
+_COMPARE, _WHERE, _BOOL = OpGroups.COMPARE, Ops.WHERE, dtypes.bool
 
 
 numbers = count(1)  # no two threads get the same
 
 
 class Origin(Enum):
-    """What a node's sources do not tell of it. Only gradients that are asked of the graph itself read it."""
+    """What a node's sources do not tell of it. Only gradients that are requested of the graph itself read it."""
 
     DATA = "given from outside, or drawn at random: computed from nothing that anybody may want a gradient for"
     DETACHED = "no gradient goes through it"
@@ -73,18 +73,18 @@ class Copied:
     @staticmethod
     def of(values: Sequence[LazyBuffer]) -> Copied | None:
         """The note on copies of `values`; None where they are not data."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         for value in values:
-            found.add(value.number)
-            while value.op in Group.MOVEMENT and value.buffer is None and value.noted is not Origin.DETACHED:
+            numbers.add(value.number)
+            while value.op in OpGroups.MOVEMENT and value.buffer is None and value.noted is not Origin.DETACHED:
                 value = value.src[0]
-                found.add(value.number)
+                numbers.add(value.number)
             note = value.noted
             if type(note) is Copied:
-                found |= note.numbers
+                numbers |= note.numbers
             elif note is not Origin.DATA:
                 return None
-        return Copied(frozenset(found))
+        return Copied(frozenset(numbers))
 
 
 class Since:
@@ -146,8 +146,8 @@ class ShapeError(ValueError, RuntimeError):
 
 
 def _head(node: LazyBuffer) -> str:
-    made = f"{type(node).__name__}({node.op!r}, {node.dtype!r}, {argument_text(node.shape)}"
-    return made if node.src else f"{made}, src=()"
+    constructor = f"{type(node).__name__}({node.op!r}, {node.dtype!r}, {argument_text(node.shape)}"
+    return constructor if node.src else f"{constructor}, src=()"
 
 
 def _rest(node: LazyBuffer) -> str:
@@ -203,13 +203,13 @@ class LazyBuffer:
             recorder.record(Recorded(self, src, frame, self.calls))
 
     def over(self, src: tuple[LazyBuffer, ...]) -> LazyBuffer:
-        """The same operation on other sources; told to nobody, and with the same number, note and calls."""
-        made = object.__new__(type(self))
+        """The same operation on other sources; without recording it, and with the same number, note and calls."""
+        copy = object.__new__(type(self))
         for name in LazyBuffer.__slots__:
             if name != "__weakref__" and hasattr(self, name):
-                setattr(made, name, getattr(self, name))
-        made.src = src
-        return made
+                setattr(copy, name, getattr(self, name))
+        copy.src = src
+        return copy
 
     def __repr__(self) -> str:
         state = " realized" if self.is_realized else ""
@@ -267,14 +267,14 @@ class LazyBuffer:
     @property
     def size(self) -> int:
         """The elements; the most that there can be, where that is symbolic."""
-        found: Any = prod(self.shape)
-        return found if type(found) is int else greatest(simplified(found))
+        count: Any = prod(self.shape)
+        return count if type(count) is int else greatest(simplified(count))
 
     @property
     def base(self) -> LazyBuffer:
         """The computed node under the movement ops."""
         node = self
-        while node.op in Group.MOVEMENT and node.buffer is None:
+        while node.op in OpGroups.MOVEMENT and node.buffer is None:
             node = node.src[0]
         return node
 
@@ -293,7 +293,7 @@ class LazyBuffer:
         """Where in `base` the elements lie; of symbolic sizes, for the values that they have in this call."""
         moves: list[LazyBuffer] = []
         node = self
-        while node.op in Group.MOVEMENT and node.buffer is None:
+        while node.op in OpGroups.MOVEMENT and node.buffer is None:
             moves.append(node)
             node = node.src[0]
         tracker = ShapeTracker.from_shape(concrete(node.shape))
@@ -323,23 +323,23 @@ class LazyBuffer:
             while base.op in _MOVEMENT and base.buffer is None:
                 base = base.src[0]
             if base.op is _CONST or (base.op is _NEG and op is _NEG):
-                known = known_result(op, dtype, src)
-                if known is not None:
-                    return known
+                constant = known_result(op, dtype, src)
+                if constant is not None:
+                    return constant
                 break
         else:
             if op in OF_ITSELF and src[-2] is src[-1]:
-                known = known_result(op, dtype, src)
-                if known is not None:
-                    return known
+                constant = known_result(op, dtype, src)
+                if constant is not None:
+                    return constant
         return LazyBuffer(op, dtype, shape, src, None, device)
 
     def cast(self, dtype: DType) -> LazyBuffer:
         """The values converted to `dtype` (floats to ints truncate)."""
         if dtype is self.dtype:
             return self
-        if self.op in _TELLING and (found := known_result(Ops.CAST, dtype, (self,))) is not None:
-            return found
+        if self.op in _TELLING and (constant := known_result(Ops.CAST, dtype, (self,))) is not None:
+            return constant
         return LazyBuffer(Ops.CAST, dtype, self.shape, (self,), None, self.device)
 
     def bitcast(self, dtype: DType) -> LazyBuffer:
@@ -348,20 +348,20 @@ class LazyBuffer:
             return self
         if dtype.itemsize != self.dtype.itemsize:
             raise TypeError(f"bitcast {self.dtype.name} to {dtype.name}: the sizes differ, cast instead")
-        if self.op in _TELLING and (found := known_result(Ops.BITCAST, dtype, (self,))) is not None:
-            return found
+        if self.op in _TELLING and (constant := known_result(Ops.BITCAST, dtype, (self,))) is not None:
+            return constant
         return LazyBuffer(Ops.BITCAST, dtype, self.shape, (self,), None, self.device)
 
     def reduce(self, op: Ops, axes: Sequence[int]) -> LazyBuffer:
         """`op` (ADD, MUL, MAX or MIN) over `axes`, which stay with size 1."""
-        wanted = tuple(sorted(set(axes)))
-        if bad := [axis for axis in wanted if not 0 <= axis < len(self.shape)]:
+        reduced_axes = tuple(sorted(set(axes)))
+        if bad := [axis for axis in reduced_axes if not 0 <= axis < len(self.shape)]:
             raise ShapeError(f"reduce over axes {bad} of shape {self.shape}")
-        shape = tuple([1 if axis in wanted else size for axis, size in enumerate(self.shape)])
-        known = known_reduction(self, op, wanted, shape)
-        if known is not None:
-            return known
-        return LazyBuffer(Ops.REDUCE_AXIS, self.dtype, shape, (self,), (op, wanted), self.device)
+        shape = tuple([1 if axis in reduced_axes else size for axis, size in enumerate(self.shape)])
+        constant = known_reduction(self, op, reduced_axes, shape)
+        if constant is not None:
+            return constant
+        return LazyBuffer(Ops.REDUCE_AXIS, self.dtype, shape, (self,), (op, reduced_axes), self.device)
 
     def scan(self, op: Ops, axis: int) -> LazyBuffer:
         """The running result of `op` (ADD, MUL, MAX or MIN) along `axis`: of each element and all before it."""
@@ -496,20 +496,20 @@ class LazyBuffer:
         if shape == self.shape:
             return self
         have: Any = prod(self.shape)
-        wanted: Any = prod(shape)
-        if type(have) is not int or type(wanted) is not int:
+        new_size: Any = prod(shape)
+        if type(have) is not int or type(new_size) is not int:
             return self._reshape_symbolic(normal(shape))
-        if have != wanted:
-            raise ShapeError(f"reshape {self.shape} to {shape}: {have} elements are not {wanted}")
+        if have != new_size:
+            raise ShapeError(f"reshape {self.shape} to {shape}: {have} elements are not {new_size}")
         return self._view(Ops.RESHAPE, shape, shape)
 
     def _reshape_symbolic(self, shape: Shape) -> LazyBuffer:
         """As many elements for every value of the Variables, or at least for those of this call."""
         if shape == self.shape:
             return self
-        have, wanted = product(self.shape), product(shape)
-        if have != wanted and not holds(as_size(have).eq(wanted)):
-            raise ShapeError(f"reshape {self.shape} to {shape}: {have} elements are not {wanted}")
+        have, new_size = product(self.shape), product(shape)
+        if have != new_size and not holds(as_size(have).eq(new_size)):
+            raise ShapeError(f"reshape {self.shape} to {shape}: {have} elements are not {new_size}")
         if self.buffer is not None and not is_symbolic(self.shape) and self.buffer.size == have:
             return type(self)(Ops.BUFFER, self.dtype, shape, (), None, self.device, self.buffer)
         return self._view(Ops.RESHAPE, shape, shape)
@@ -597,25 +597,27 @@ class LazyBuffer:
 
     def requirements(self) -> list[UOp]:
         """What this movement takes for granted and not all values of its Variables grant."""
-        asked: list[Any] = []
+        conditions: list[Any] = []
         if self.op is Ops.BUFFER and self.buffer is not None and self.buffer.size < self.size:
-            asked = [product(self.shape) <= self.buffer.size]
+            conditions = [product(self.shape) <= self.buffer.size]
         if self.op in (Ops.CONST, Ops.IOTA, Ops.EXPAND):
-            asked = [size >= 0 for size in self.shape if type(size) is UOp]
+            conditions = [size >= 0 for size in self.shape if type(size) is UOp]
         if not self.src:
-            return [part for part in asked if type(part) is UOp and is_undecided(part)]  # it moves nothing any more
+            return [
+                part for part in conditions if type(part) is UOp and is_undecided(part)
+            ]  # it moves nothing any more
         shape = self.src[0].shape
         if self.op is Ops.RESHAPE:
-            have, wanted = product(shape), product(self.shape)
-            asked = [] if have == wanted else [as_size(have).eq(wanted)]
+            have, own_size = product(shape), product(self.shape)
+            conditions = [] if have == own_size else [as_size(have).eq(own_size)]
         elif self.op is Ops.SHRINK:
-            asked = _inside(shape, self.arg)
+            conditions = _inside(shape, self.arg)
         elif self.op is Ops.PAD:
-            asked = [n >= 0 for pair in self.arg for n in pair]
+            conditions = [n >= 0 for pair in self.arg for n in pair]
         elif self.op is Ops.WINDOW:
             axis, size, _, dilation = self.arg
-            asked = [size >= 1, dilation * (size - 1) + 1 <= shape[axis]]
-        return [part for part in asked if type(part) is UOp and is_undecided(part)]
+            conditions = [size >= 1, dilation * (size - 1) + 1 <= shape[axis]]
+        return [part for part in conditions if type(part) is UOp and is_undecided(part)]
 
 
 Movable = TypeVar("Movable", LazyBuffer, ShapeTracker)
@@ -681,20 +683,20 @@ def need_dtype_for(size: Any, dtype: DType) -> None:
 
 def _inside(shape: Shape, bounds: Sequence[tuple[Any, Any]]) -> list[Any]:
     """What must hold of the bounds of a shrink, one question a comparison."""
-    asked: list[Any] = []
+    conditions: list[Any] = []
     for (start, stop), size in zip(bounds, shape):
         if type(start) is int and type(stop) is int and type(size) is int:
-            asked.append(0 <= start <= stop <= size)
+            conditions.append(0 <= start <= stop <= size)
         elif start != 0 or stop != size:
-            asked += [start >= 0, start <= stop, stop <= size]
-    return asked
+            conditions += [start >= 0, start <= stop, stop <= size]
+    return conditions
 
 
 _PACKAGE = __name__.split(".")[0]
 
 
 def _asked_for() -> tuple[UserFrame | None, tuple[str, ...]]:
-    """The first frame outside the package, the line of the user's that asked for this; the public calls inside."""
+    """The first frame outside the package, the line of the user's that requested this; the public calls inside."""
     calls: list[str] = []
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and (module := _module_of(frame)).split(".")[0] == _PACKAGE:

@@ -25,7 +25,7 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy.collective import all_reduce, along, as_bits, bounds_of, joined
 from tinyexplore.lazy.lazybuffer import Copied, Gathered, LazyBuffer, Origin, Shape, ShapeError, numbers
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
 
 
@@ -90,9 +90,9 @@ class ShardedBuffer(LazyBuffer):
         size = whole.shape[axis]
         sizes = _even_sizes(size, len(devices)) if splits is None else list(splits)
         if len(sizes) != len(devices) or sum(sizes) != size or min(sizes) < 1:
-            said = "" if splits is None else "specified splits do not sum up to axis shape, or some are empty: "
+            detail = "" if splits is None else "specified splits do not sum up to axis shape, or some are empty: "
             raise ShapeError(
-                f"{said}shard axis {axis} of shape {whole.shape} on {len(devices)} devices in parts of {sizes}: "
+                f"{detail}shard axis {axis} of shape {whole.shape} on {len(devices)} devices in parts of {sizes}: "
                 f"need {len(devices)} parts of 1 at least that add up to {size}"
             )
         cuts = [whole.shrink(along(whole.shape, axis, bounds)) for bounds in bounds_of(sizes)]
@@ -104,7 +104,7 @@ class ShardedBuffer(LazyBuffer):
         while isinstance(node, ShardedBuffer):
             if all(part.buffer is not None for part in node.parts):
                 node.op, node.src, node.arg = Ops.COPY, (), None
-            elif node.op in Group.MOVEMENT and node.src:
+            elif node.op in OpGroups.MOVEMENT and node.src:
                 node = node.src[0]
                 continue
             elif node.is_realized:
@@ -157,8 +157,8 @@ class ShardedBuffer(LazyBuffer):
             return self
         axis, bounds = model.axis, model.bounds
         if self.axis == axis:
-            found = [self._range_on(one, pair) for one, pair in zip(self.devices, bounds)]
-            return ShardedBuffer(found, axis, Ops.COPY, (self,))
+            parts = [self._range_on(one, pair) for one, pair in zip(self.devices, bounds)]
+            return ShardedBuffer(parts, axis, Ops.COPY, (self,))
         whole = self.whole()
         cuts = [part.shrink(along(part.shape, axis, pair)) for part, pair in zip(whole.parts, bounds)]
         return ShardedBuffer(cuts, axis, Ops.COPY, (self,))
@@ -170,19 +170,19 @@ class ShardedBuffer(LazyBuffer):
         everything = (0, self.shape[self.axis])
         return ShardedBuffer([self._range_on(one, everything) for one in self.devices], None, Ops.COPY, (self,))
 
-    def _range_on(self, device: str, wanted: tuple[int, int]) -> LazyBuffer:
+    def _range_on(self, device: str, bounds: tuple[int, int]) -> LazyBuffer:
         """The elements start ≤ i < stop of the divided axis on one device; what lies there already stays."""
         assert self.axis is not None
-        found = []
+        pieces = []
         for part, (start, stop) in zip(self.parts, self.bounds):
-            first, last = max(start, wanted[0]) - start, min(stop, wanted[1]) - start
+            first, last = max(start, bounds[0]) - start, min(stop, bounds[1]) - start
             if first < last:
                 piece = part.shrink(along(part.shape, self.axis, (first, last)))
-                found.append(piece if part.device == device else piece.contiguous().copy_to_device(device))
-        if not found:
+                pieces.append(piece if part.device == device else piece.contiguous().copy_to_device(device))
+        if not pieces:
             shape = (*self.shape[: self.axis], 0, *self.shape[self.axis + 1 :])
             return LazyBuffer.const(0, self.dtype, device, shape)
-        return joined(found, self.axis)
+        return joined(pieces, self.axis)
 
     def alu(self, op: Ops, *others: LazyBuffer) -> LazyBuffer:
         src = self._with(op.name, others)
@@ -217,8 +217,8 @@ class ShardedBuffer(LazyBuffer):
         return view
 
     def contiguous(self) -> LazyBuffer:
-        found = self._each(Ops.CONTIGUOUS, lambda part: part.contiguous())
-        return self if found.parts == self.parts else found
+        parts = self._each(Ops.CONTIGUOUS, lambda part: part.contiguous())
+        return self if parts.parts == self.parts else parts
 
     def packed(self) -> LazyBuffer:
         return self._each(Ops.CONTIGUOUS, lambda part: part.packed())
@@ -235,26 +235,26 @@ class ShardedBuffer(LazyBuffer):
         if axis != self.axis:
             return ShardedBuffer(own, self.axis, Ops.SCAN_AXIS, (self,), (op, axis))
         totals = [part.reduce(op, (axis,)).contiguous() for part in self.parts[:-1]]
-        found = own[:1]
+        scanned = own[:1]
         for place in range(1, len(own)):
             before = [total.copy_to_device(own[place].device) for total in totals[:place]]
             for total in before[1:]:
                 before[0] = before[0].alu(op, total)
-            found.append(before[0].expand(own[place].shape).alu(op, own[place]))
-        return ShardedBuffer(found, axis, Ops.SCAN_AXIS, (self,), (op, axis))
+            scanned.append(before[0].expand(own[place].shape).alu(op, own[place]))
+        return ShardedBuffer(scanned, axis, Ops.SCAN_AXIS, (self,), (op, axis))
 
     def recurrence(self, factor: LazyBuffer, axis: int) -> LazyBuffer:
         x, factors = (one.whole() if one.axis == axis else one for one in self._with("recurrence", (factor,)))
         model = x if x.axis is not None else factors
         pairs = zip(x.divided_like(model).parts, factors.divided_like(model).parts)
-        found = [part.recurrence(by, axis) for part, by in pairs]
-        return ShardedBuffer(found, model.axis, Ops.SCAN_AXIS, (self, factor), (Ops.MULACC, axis))
+        parts = [part.recurrence(by, axis) for part, by in pairs]
+        return ShardedBuffer(parts, model.axis, Ops.SCAN_AXIS, (self, factor), (Ops.MULACC, axis))
 
     def gather(self, index: LazyBuffer) -> LazyBuffer:
         (places,) = self._with("gather", (index,))[1:]
         in_parts = self.axis == len(self.shape) - 1
-        found = self._gathered_in_parts(places) if in_parts else self._gathered_part_by_part(places)
-        return ShardedBuffer(found.parts, found.axis, Ops.GATHER, (self, index))
+        gathered = self._gathered_in_parts(places) if in_parts else self._gathered_part_by_part(places)
+        return ShardedBuffer(gathered.parts, gathered.axis, Ops.GATHER, (self, index))
 
     def _gathered_part_by_part(self, places: ShardedBuffer) -> ShardedBuffer:
         model = self if self.axis is not None else places
@@ -266,36 +266,36 @@ class ShardedBuffer(LazyBuffer):
         if sum(part.base.size for part in self.parts) <= places.size * len(self.parts):
             return self.whole()._gathered_part_by_part(places)
         wide = places if places.dtype is dtypes.int32 else places.cast(dtypes.int64)
-        found = []
+        parts = []
         for part, index, (start, _) in zip(self.parts, cast(ShardedBuffer, wide).whole().parts, self.bounds):
             first = LazyBuffer.const(-start, index.dtype, index.device, index.shape)
-            found.append(as_bits(part.gather(index.alu(Ops.ADD, first))))
-        return ShardedBuffer([bits.bitcast(self.dtype) for bits in all_reduce(Ops.ADD, found)], None)
+            parts.append(as_bits(part.gather(index.alu(Ops.ADD, first))))
+        return ShardedBuffer([bits.bitcast(self.dtype) for bits in all_reduce(Ops.ADD, parts)], None)
 
     def scatter(self, op: Ops | None, axis: int, index: LazyBuffer, values: LazyBuffer) -> LazyBuffer:
         """In parts where an axis beside `axis` is divided; into a divided `axis`, each device what falls into its part;
         of divided steps, each device its own, and these are combined."""
-        _, places, given = self._with("scatter", (index, values))
-        found = self._scattered(op, axis, places, given)
-        return ShardedBuffer(found.parts, found.axis, Ops.SCATTER, (self, index, values), (op, axis))
+        _, places, updates = self._with("scatter", (index, values))
+        parts = self._scattered(op, axis, places, updates)
+        return ShardedBuffer(parts.parts, parts.axis, Ops.SCATTER, (self, index, values), (op, axis))
 
-    def _scattered(self, op: Ops | None, axis: int, places: ShardedBuffer, given: ShardedBuffer) -> ShardedBuffer:
+    def _scattered(self, op: Ops | None, axis: int, places: ShardedBuffer, updates: ShardedBuffer) -> ShardedBuffer:
         if self.axis == axis:
             wide = places if places.dtype is dtypes.int32 else places.cast(dtypes.int64)
-            found = []
-            rows = zip(self.parts, cast(ShardedBuffer, wide).whole().parts, given.whole().parts, self.bounds)
+            scattered = []
+            rows = zip(self.parts, cast(ShardedBuffer, wide).whole().parts, updates.whole().parts, self.bounds)
             for part, named, own, (start, _) in rows:
                 first = LazyBuffer.const(-start, named.dtype, named.device, named.shape)
-                found.append(part.scatter(op, axis, named.alu(Ops.ADD, first), own))
-            return ShardedBuffer(found, axis)
-        steps = given if given.axis == axis else places
+                scattered.append(part.scatter(op, axis, named.alu(Ops.ADD, first), own))
+            return ShardedBuffer(scattered, axis)
+        steps = updates if updates.axis == axis else places
         if op is not None and self.axis is None and steps.axis == axis:
             start = reduce_identity(op, self.dtype).arg
             empty = [LazyBuffer.const(start, self.dtype, part.device, part.shape) for part in self.parts[1:]]
-            triples = zip((self.parts[0], *empty), places.divided_like(steps).parts, given.divided_like(steps).parts)
+            triples = zip((self.parts[0], *empty), places.divided_like(steps).parts, updates.divided_like(steps).parts)
             partial = [part.scatter(op, axis, named, own) for part, named, own in triples]
             return ShardedBuffer(all_reduce(op, partial), None)
-        operands = [one.whole() if one.axis == axis else one for one in (self, places, given)]
+        operands = [one.whole() if one.axis == axis else one for one in (self, places, updates)]
         model = next((one for one in operands if one.axis is not None), self)
         parts = zip(*(one.divided_like(model).parts for one in operands))
         return ShardedBuffer([part.scatter(op, axis, *rest) for part, *rest in parts], model.axis)
@@ -422,14 +422,14 @@ class ShardedBuffer(LazyBuffer):
             return ShardedBuffer.of(self.copy_to_device(self.devices[0]), device, self.axis)
         if self.axis is None:
             near = next((part for part in self.parts if part.device == device), self.parts[0])
-            found = near.copy_to_device(device)
+            copy = near.copy_to_device(device)
         else:
-            found = self._range_on(device, (0, self.shape[self.axis]))
-        if found.is_realized:
-            return found
-        found = found.detached()  # a view, so that the note is not one on a part
-        found.note = Gathered(self)
-        return found
+            copy = self._range_on(device, (0, self.shape[self.axis]))
+        if copy.is_realized:
+            return copy
+        copy = copy.detached()  # a view, so that the note is not one on a part
+        copy.note = Gathered(self)
+        return copy
 
 
 def _even_sizes(size: int, count: int) -> list[int]:

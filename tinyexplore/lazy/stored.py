@@ -13,7 +13,7 @@ from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import DType
 from tinyexplore.lazy.lazybuffer import LazyBuffer, Origin, Shape, ShapeError, moved_like
 from tinyexplore.lazy.sharded import ShardedBuffer
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 
 
 class StorageError(TypeError):
@@ -109,9 +109,9 @@ class StoredBuffer(LazyBuffer):
         """The values in the memory of `device`, read when they are computed."""
         if device == self.device:
             return self
-        found = self._copied_to(device)
-        found.note = Origin.DATA
-        return found
+        copy = self._copied_to(device)
+        copy.note = Origin.DATA
+        return copy
 
     def _copied_to(self, device: str) -> LazyBuffer:
         if Device.is_group(device):
@@ -137,7 +137,7 @@ class StoredBuffer(LazyBuffer):
         """The movements between the base and this view, done to `start`."""
         steps: list[LazyBuffer] = []
         node: LazyBuffer = self
-        while node.op in Group.MOVEMENT and node.buffer is None:
+        while node.op in OpGroups.MOVEMENT and node.buffer is None:
             steps.append(node)
             node = node.src[0]
         for step in reversed(steps):

@@ -46,14 +46,14 @@ def mnist(device: str | None = None, fashion: bool = False, folder: str | PathLi
     Pictures have shape (count, 1, 28, 28), values 0 … 255. `folder` holds the four idx files, packed by gzip or not.
     """
     base, sums = (_FASHION, _FASHION_MD5) if fashion else (_MNIST, _MNIST_MD5)
-    found = []
+    arrays = []
     for name, md5 in zip(_IDX_FILES, sums):
         if folder is None:
             content = Tensor.from_url(f"{base}{name}.gz", gunzip=True, checksum=f"md5:{md5}")
         else:
             content = _local(Path(folder), name)
-        found.append(_idx(content, name).to(device))
-    train, train_labels, test, test_labels = found
+        arrays.append(_idx(content, name).to(device))
+    train, train_labels, test, test_labels = arrays
     return train.unsqueeze(1), train_labels, test.unsqueeze(1), test_labels
 
 

@@ -59,12 +59,12 @@ class BatchNorm:
     def __call__(self, x: Tensor) -> Tensor:
         _need_channels(x, self.sz, "BatchNorm")
         mean, var = self.running_mean, self.running_var
-        given, wide = [x, self.weight, self.bias], _widened(x)
+        operands, wide = [x, self.weight, self.bias], _widened(x)
         if Tensor.training or mean is None or var is None:
             mean, var = self._batch_statistics(wide)
         else:
-            given.append(mean)
-        target = least_upper_float(least_upper_dtype(*[one.dtype for one in given if one is not None]))
+            operands.append(mean)
+        target = least_upper_float(least_upper_dtype(*[one.dtype for one in operands if one is not None]))
         normal = wide.batchnorm(self.weight, self.bias, mean, (_widened(var) + self.eps).rsqrt())
         return normal.cast(target)
 

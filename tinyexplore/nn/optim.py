@@ -20,7 +20,7 @@ def _number(value: float, device: str) -> Tensor:
 
 
 class Optimizer:
-    """What all optimisers share. Parameters that have no word on gradients are asked for one.
+    """What all optimisers share. Parameters that have no word on gradients are requested one.
 
     Those that want none (`requires_grad=False`: running averages, say) are kept as `buffers` and computed along.
     """
@@ -46,9 +46,9 @@ class Optimizer:
         self.device = self.params[0].device
         self.lr = _number(lr, self.device)
 
-    def _need_numbers(self, **given: float) -> None:
+    def _need_numbers(self, **hyperparameters: float) -> None:
         """Raises where one of these is no number, or negative."""
-        for name, value in given.items():
+        for name, value in hyperparameters.items():
             need_number(value, f"{type(self).__name__}: {name}", 0.0)
 
     def zero_grad(self) -> None:
@@ -86,11 +86,11 @@ class Optimizer:
 
     def _state(self) -> list[Tensor]:
         """A tensor of zeros, in float32 at least, for each parameter."""
-        found = []
+        state = []
         for tensor in self.params:
             dtype = dtypes.float32 if tensor.dtype.itemsize < 4 else tensor.dtype
-            found.append(tensor.zeros_like(dtype=dtype, requires_grad=False).contiguous())
-        return found
+            state.append(tensor.zeros_like(dtype=dtype, requires_grad=False).contiguous())
+        return state
 
 
 class OptimizerGroup(Optimizer):
@@ -171,7 +171,7 @@ class LARS(Optimizer):
 
 
 class SGD(LARS):
-    """Stochastic gradient descent, with momentum if asked for."""
+    """Stochastic gradient descent, with momentum if requested."""
 
     def __init__(
         self,

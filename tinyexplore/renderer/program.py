@@ -45,8 +45,11 @@ class Effort(Enum):
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """How a program is to be compiled. `branches`: it has blocks that an access under a condition stands in; where the
-    effort is not FULL, the branches around them are simplified all the same."""
+    """How a program is compiled.
+
+    effort: how much optimization the compiler does.
+    branches: whether branches around conditional accesses are simplified also where the effort is not FULL.
+    """
 
     effort: Effort = Effort.FULL
     branches: bool = False
@@ -54,13 +57,22 @@ class CompileOptions:
 
 @dataclass(frozen=True, eq=False)
 class ProgramSpec:
-    """The kernel `name`, rendered.
+    """A rendered kernel.
 
-    uops: the linear program. lines: its source in `language`. thread_end: how long the THREAD axis is (arithmetic with
-    the kernel's Variables, or a constant), None where there is none. n_buffers: how many buffers a call takes; writes:
-    the positions of those that it stores to. variables: its integer arguments, in order.
-    flops, bytes_moved: the work of one whole run, as far as known. compiler: name and version of what compiles it.
-    aligned: positions of buffers that must start at a cache line. options: how it is to be compiled.
+    name: the name of its function.
+    target: the machine that it is for.
+    uops: the linear program.
+    language: the language of `lines`.
+    lines: its source.
+    thread_end: the length of the THREAD axis (a UOp over the kernel's Variables), None without one.
+    n_buffers: number of buffers that a call takes.
+    writes: positions of the buffers that it stores to.
+    flops: floating-point operations of one run, as far as known.
+    bytes_moved: bytes read and written in one run, as far as known.
+    compiler: name and version of the compiler.
+    aligned: positions of buffers that must start at a cache line.
+    variables: its integer arguments, in order.
+    options: how it is compiled.
     """
 
     name: str
@@ -108,9 +120,9 @@ class ProgramSpec:
 
 
 class StoredSpec(ProgramSpec):
-    """A program of which only what a call needs is at hand; `again` makes the rest when somebody asks for it.
+    """A program of which only what a call needs is available; `again` makes the rest when needed.
 
-    made: the whole, until `forget_text`, and afterwards for as long as somebody else holds it.
+    made: the whole, until `forget_text`, and afterwards for as long as a reference exists.
     """
 
     def __init__(
@@ -141,17 +153,17 @@ class StoredSpec(ProgramSpec):
         return f"StoredSpec({self.name!r}, {self.language})"
 
     def forget_text(self) -> None:
-        """From now on the text, and the UOps, are made when somebody asks for them: they are most of a kernel."""
-        made = vars(self)["_made"]
-        if made is not None:
-            vars(self).update(_made=None, _elsewhere=ref(made))
+        """From now on the text, and the UOps, are made when needed: they are most of a kernel."""
+        spec = vars(self)["_made"]
+        if spec is not None:
+            vars(self).update(_made=None, _elsewhere=ref(spec))
 
     @property
     def _whole(self) -> ProgramSpec:
-        made: ProgramSpec | None = vars(self)["_made"] or vars(self)["_elsewhere"]()
-        if made is None:
-            made = vars(self)["_made"] = vars(self)["_again"]()
-        return made
+        spec: ProgramSpec | None = vars(self)["_made"] or vars(self)["_elsewhere"]()
+        if spec is None:
+            spec = vars(self)["_made"] = vars(self)["_again"]()
+        return spec
 
     @property
     def uops(self) -> tuple[UOp, ...]:
@@ -171,26 +183,26 @@ class StoredSpec(ProgramSpec):
 
 
 def _nowhere() -> None:
-    """The whole of a program that nobody holds."""
+    """The whole of a program without references."""
 
 
 def thread_axis(uops: Sequence[UOp]) -> UOp | None:
     """The RANGE that calls divide among themselves."""
-    found = [node for node in uops if node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD]
-    if len(found) > 1:
+    thread_axes = [node for node in uops if node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD]
+    if len(thread_axes) > 1:
         raise RenderError(
-            f"{len(found)} THREAD axes ({', '.join(n.arg.name for n in found)}); a kernel has at most one"
+            f"{len(thread_axes)} THREAD axes ({', '.join(n.arg.name for n in thread_axes)}); a kernel has at most one"
         )
-    return found[0] if found else None
+    return thread_axes[0] if thread_axes else None
 
 
 def global_buffers(uops: Sequence[UOp]) -> list[UOp]:
     """The DEFINE_GLOBALs in the order of their positions, which are 0, 1, 2, …"""
-    found = sorted((node for node in uops if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
-    positions = [node.arg for node in found]
-    if positions != list(range(len(found))):
+    buffers = sorted((node for node in uops if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
+    positions = [node.arg for node in buffers]
+    if positions != list(range(len(buffers))):
         raise RenderError(f"buffer positions {positions}; a kernel's buffers are numbered 0, 1, 2, … without gaps")
-    return found
+    return buffers
 
 
 def variable_arguments(uops: Sequence[UOp]) -> tuple[UOp, ...]:
@@ -213,8 +225,12 @@ def is_shared(memory: UOp) -> bool:
 
 @dataclass(frozen=True)
 class Launch:
-    """How a GPU is to run a program, dimension by dimension, the fastest first. grid: how many groups (with Variables
-    in it, perhaps); group: how many work-items has each, None where the runtime may choose."""
+    """The launch configuration of a GPU program, fastest dimension first.
+
+    grid: number of groups by dimension (may contain Variables).
+    group: work-items of a group by dimension; None where the runtime may choose.
+    variables: the Variables in `grid`.
+    """
 
     grid: tuple[UOp, ...]
     group: tuple[int, ...] | None
@@ -231,8 +247,8 @@ class Launch:
 
     def sizes(self, values: Sequence[int] = ()) -> tuple[int, ...]:
         """The grid for these values of the Variables."""
-        known = dict(zip(self.variables, values))
-        return tuple([end.arg if end.op is Ops.CONST else value_of(end, known) for end in self.grid])
+        bound = dict(zip(self.variables, values))
+        return tuple([end.arg if end.op is Ops.CONST else value_of(end, bound) for end in self.grid])
 
 
 def _dimensions(ends: dict[str, UOp], name: str) -> tuple[UOp, ...]:

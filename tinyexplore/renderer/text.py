@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.program import RenderError
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import is_exact
 
 INLINE_LIMIT = 40  # longer expressions get a line and a name of their own
@@ -31,9 +31,9 @@ def inlinable(uops: Sequence[UOp]) -> set[UOp]:
         sources = (*node.src, *(inner for src in node.src if src.op is Ops.INDEX for inner in src.src))
         for src in sources:
             users.setdefault(src, []).append(node)
-    found = set()
+    inlinable_nodes = set()
     for node in uops:
-        if node.op not in Group.ALU or node.op in _NEVER_INLINED or node.dtype not in (dtypes.int64, dtypes.bool):
+        if node.op not in OpGroups.ALU or node.op in _NEVER_INLINED or node.dtype not in (dtypes.int64, dtypes.bool):
             continue
         if node.dtype is dtypes.int64 and not is_exact(node):
             continue
@@ -41,8 +41,8 @@ def inlinable(uops: Sequence[UOp]) -> set[UOp]:
             continue
         using = [user for user in users.get(node, ()) if user.op is not Ops.INDEX]
         if len(using) == 1 and loop_of.get(using[0], node) is loop_of[node]:
-            found.add(node)
-    return found
+            inlinable_nodes.add(node)
+    return inlinable_nodes
 
 
 def variable_name(node: UOp) -> str:
@@ -85,11 +85,11 @@ class TextWriter:
             self._collected.append(node)
             text = self.constant(node)
             return f"({text})" if text.startswith("-") and tightness > LOOSE else text
-        found = self.texts.get(node)
-        if found is None:
+        written = self.texts.get(node)
+        if written is None:
             raise RenderError(f"{self.node!r} uses {node!r}, which does not come before it in the program")
         self._collected.extend(self._made_by.get(node, ()))
-        text, binds = found
+        text, binds = written
         return text if binds >= tightness else f"({text})"
 
     def constant(self, node: UOp) -> str:
@@ -97,19 +97,19 @@ class TextWriter:
 
     def name(self, node: UOp, text: str) -> str:
         """Calls `node` `text`, with a number where that is taken."""
-        count, found = 1, text
-        while found in self._used_names:
+        count, unique_name = 1, text
+        while unique_name in self._used_names:
             count += 1
-            found = f"{text}_{count}"
-        self._used_names.add(found)
-        self.texts[node] = (found, ATOM)
-        return found
+            unique_name = f"{text}_{count}"
+        self._used_names.add(unique_name)
+        self.texts[node] = (unique_name, ATOM)
+        return unique_name
 
     def variable(self, node: UOp) -> str:
         """Calls `node` v0, v1, …"""
-        found = self.name(node, f"v{self._variables}")
+        variable_name = self.name(node, f"v{self._variables}")
         self._variables += 1
-        return found
+        return variable_name
 
     def inlined(self, node: UOp, text: str, tightness: int) -> bool:
         """True where `text` will stand inside the only expression that uses `node`."""

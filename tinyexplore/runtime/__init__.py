@@ -1,1 +1,1 @@
-"""The devices at work: programs compiled and run by LLVM, by a C compiler, or by Python itself."""
+"""The devices running: programs compiled and run by LLVM, by a C compiler, or by Python itself."""

@@ -23,7 +23,7 @@ _BLOCK_COMMENT = re.compile(r"\s*; preds = .*$")
 def program_roots(uops: Sequence[UOp]) -> tuple[UOp, ...]:
     """What stands for the whole program where a line belongs to no single UOp: its stores and loops.
 
-    Rare branches are left out: a program has one for each of its sines, and many of its lines belong to no single UOp.
+    Cold paths are left out: a program has one for each of its sines, and many of its lines belong to no single UOp.
     """
     return tuple(
         node for node in uops if node.op is Ops.STORE or node.op is Ops.RANGE and node.arg.kind is not AxisKind.RARE
@@ -49,7 +49,7 @@ def uop_of_line(spec: ProgramSpec) -> UopsOfLine:
 def optimised_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
     """The kernel's function out of printed IR with debug locations, without the metadata."""
     texts = ir.splitlines()
-    line_of = {found[1]: int(found[2]) for text in texts if (found := _LOCATION.match(text))}
+    line_of = {match[1]: int(match[2]) for text in texts if (match := _LOCATION.match(text))}
     find = uop_of_line(spec)
     start = next(number for number, text in enumerate(texts) if text.startswith("define") and f"@{spec.name}(" in text)
     lines = []
@@ -77,7 +77,7 @@ def assembly_lines(spec: ProgramSpec, assembly: str, find: UopsOfLine | None = N
     texts = assembly.splitlines()
     names = (f"{spec.name}:", f"_{spec.name}:")
     start = next(number for number, text in enumerate(texts) if text.startswith(names))
-    kept: list[SourceLine] = [SourceLine(f"{spec.name}:", find(0))]
+    source_lines: list[SourceLine] = [SourceLine(f"{spec.name}:", find(0))]
     line = 0
     for text in texts[start + 1 :]:
         location = _LOC.match(text)
@@ -91,15 +91,17 @@ def assembly_lines(spec: ProgramSpec, assembly: str, find: UopsOfLine | None = N
         if stripped.startswith((".size", ".cfi_endproc")):
             break
         if label is not None:
-            kept.append(SourceLine(f"{label[1]}:", find(line)))
+            source_lines.append(SourceLine(f"{label[1]}:", find(line)))
             continue
         if not stripped or stripped.startswith((".", "#", "//", ";", "@")):
             continue
         instruction = re.split(comment, stripped.expandtabs(8))[0]
         mnemonic, _, operands = instruction.partition(" ")
-        kept.append(SourceLine(f"    {mnemonic:<12} {operands.strip()}".rstrip(), find(line)))
-    used = {word for line in kept if line.text[:1] == " " for word in re.findall(r"\.?[\w.$]+", line.text)}
-    return tuple(line for line in kept if line.text[:1] == " " or line.text[:-1] in used or line.text[:-1] == spec.name)
+        source_lines.append(SourceLine(f"    {mnemonic:<12} {operands.strip()}".rstrip(), find(line)))
+    used = {word for line in source_lines if line.text[:1] == " " for word in re.findall(r"\.?[\w.$]+", line.text)}
+    return tuple(
+        line for line in source_lines if line.text[:1] == " " or line.text[:-1] in used or line.text[:-1] == spec.name
+    )
 
 
 def amdgcn_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
@@ -113,7 +115,7 @@ def ptx_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
     """A whole program of PTX, which ptxas takes: what is said of places goes into the lines, comments are left out."""
     find = uop_of_line(spec)
     head = program_head(spec.uops)
-    kept: list[SourceLine] = []
+    assembly: list[SourceLine] = []
     line: int | None = None
     for long in text.splitlines():
         location = _LOC.match(long)
@@ -124,10 +126,10 @@ def ptx_lines(spec: ProgramSpec, text: str) -> tuple[SourceLine, ...]:
         if not plain or plain.lstrip().startswith((".file", ".section", "$L__tmp", "$L__func")):
             continue
         if ".entry" in plain:
-            kept.append(SourceLine(plain, head))
+            assembly.append(SourceLine(plain, head))
         elif plain.startswith("\t") and line is not None:
             mnemonic, _, operands = plain.strip().partition(" \t" if " \t" in plain else "\t")
-            kept.append(SourceLine(f"    {mnemonic:<16} {operands}".rstrip(), find(line) if line else ()))
+            assembly.append(SourceLine(f"    {mnemonic:<16} {operands}".rstrip(), find(line) if line else ()))
         else:
-            kept.append(SourceLine(plain.expandtabs(4), ()))
-    return tuple(kept)
+            assembly.append(SourceLine(plain.expandtabs(4), ()))
+    return tuple(assembly)

@@ -49,17 +49,17 @@ _SAFELY = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_B
 def cached(name: str, make: Callable[[], bytes], load: Callable[[bytes], T]) -> T:
     """`load` of what `make` made for `name`, now or in an earlier process.
 
-    What was found and does not load (another machine may have kept it) is made anew.
+    What was found and does not load (another machine may have kept it) is rebuilt.
     """
-    found = find(name)
-    if found is not None:
+    entry = find(name)
+    if entry is not None:
         try:
-            return load(found)
+            return load(entry)
         except Exception:
             pass
-    made = make()
-    keep(name, made)
-    return load(made)
+    entry = make()
+    keep(name, entry)
+    return load(entry)
 
 
 def find(name: str) -> bytes | None:
@@ -80,7 +80,12 @@ def keep(name: str, data: bytes) -> None:
 
 @dataclass(frozen=True)
 class _Store:
-    """A folder that was checked. `checked`: its state then; `key`: what its entries are signed with."""
+    """A cache folder whose permissions were checked.
+
+    folder: its path.
+    checked: its state at the time of the check.
+    key: the key that signs its entries.
+    """
 
     folder: str
     checked: tuple[int | None, ...]
@@ -173,9 +178,9 @@ def _opened(name: str, may_make: bool = False) -> _Store | None:
         folder = str(cache_folder())
         if may_make and not os.path.exists(folder):
             make_private(folder)
-        known = _stores.get(folder)
-        if known is not None and known.checked == _state(folder):
-            return known
+        existing = _stores.get(folder)
+        if existing is not None and existing.checked == _state(folder):
+            return existing
         reason = why_not_private(folder)
         if reason is not None:
             warn_once(

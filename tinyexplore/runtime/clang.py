@@ -24,9 +24,9 @@ from tinyexplore.runtime.cache import cached
 from tinyexplore.runtime.errors import CompileError, compile_error
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cpu_target, function_bytes, refusal
-from tinyexplore.target import FEATURES, NATIVE, Choice, choice_of, chosen, machine
+from tinyexplore.target import FEATURES, NATIVE, TargetChoice, choice_of, chosen, machine
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.util import config, getenv
 from tinyexplore.util.config import environment_with
 from tinyexplore.util.interpreter import SharedObject
@@ -116,7 +116,7 @@ def why_unusable(folder: str) -> str:
 class CCompiler:
     """C to machine code for the CPU of `choice`, by the program `path`."""
 
-    def __init__(self, path: str, choice: Choice | None = None) -> None:
+    def __init__(self, path: str, choice: TargetChoice | None = None) -> None:
         self._folders = WorkFolders()
         self.path = path
         choice = choice or choice_of(NATIVE)
@@ -128,15 +128,15 @@ class CCompiler:
         here = "-mcpu" if machine() == "aarch64" else "-march"
         self.flags = (*FLAGS, f"{here}={choice.cpu}")
         try:
-            found = self._macros()
+            macros = self._macros()
         except CompileError as error:
             words = str(error).partition("\n")[2]
             raise DeviceUnavailable(
                 f"TARGET={choice.text!r}: the C compiler {path} does not know it: {words}"
             ) from error
-        meant = blake2b(repr(sorted(found.items())).encode(), digest_size=8).hexdigest()  # by "native", by `path`
-        self.version = f"{os.path.basename(path)} {found.get('__VERSION__', '?')} {' '.join(self.flags)} ({meant})"
-        self.features = _features(found)
+        meant = blake2b(repr(sorted(macros.items())).encode(), digest_size=8).hexdigest()  # by "native", by `path`
+        self.version = f"{os.path.basename(path)} {macros.get('__VERSION__', '?')} {' '.join(self.flags)} ({meant})"
+        self.features = _features(macros)
         self.refusal = ""
         if not choice.is_native:
             native = CCompiler(path)
@@ -194,7 +194,7 @@ class CCompiler:
         return self._with_file(spec.name, compile_to)
 
     def compile(self, spec: ProgramSpec) -> NativeProgram | ForeignProgram | sanitized.SanitizedProgram:
-        """`spec` as machine code, ready to run, or to be looked at where this machine cannot execute it."""
+        """`spec` as machine code, ready to run, or to be examined where this machine cannot execute it."""
         if spec.compiler.endswith(SANITIZED) and not self.refusal:
             return self._sanitized(spec)
         return cached(spec.key, lambda: self._shared_object(spec), lambda code: self._loaded(spec, code))
@@ -279,7 +279,7 @@ def open_clang(path: str | None = None) -> DeviceInterface:
     """The CLANG device for the TARGET in force here, compiling with `path` (None: what `find_compiler` finds)."""
     choice = chosen()
     compiler = CCompiler(path or find_compiler(), choice)
-    native_ops = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}
+    native_ops = OpGroups.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}
     target = cpu_target("CLANG", os.path.basename(compiler.path), compiler.features, native_ops, (), choice)
     renderer = _Renderer(target, compiler.version)
     return DeviceInterface(

@@ -105,8 +105,8 @@ class CUDA(LaunchQueue):
     def asked(self, attribute: str) -> int:
         """A number that the driver knows of the GPU."""
         name = getattr(self.driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
-        found: int = self.do(self.driver.cuDeviceGetAttribute, name, self.device)
-        return found
+        number: int = self.do(self.driver.cuDeviceGetAttribute, name, self.device)
+        return number
 
     def enter(self) -> None:
         """Makes the GPU the one that this thread talks to."""
@@ -206,9 +206,9 @@ class BoundKernel:
         pairs = enumerate(zip(memories, self.here))
         self.copied = [(*pair, place in program.spec.writes) for place, pair in pairs if pair[0] is not pair[1]]
         # the driver takes the addresses of the arguments
-        given = [ctypes.c_uint64(one.address) for one in self.here] + [ctypes.c_int64(value) for value in values]
-        self.given = given
-        self.arguments = (ctypes.c_void_p * max(1, len(given)))(*map(ctypes.addressof, given))
+        arguments = [ctypes.c_uint64(one.address) for one in self.here] + [ctypes.c_int64(value) for value in values]
+        self.given = arguments
+        self.arguments = (ctypes.c_void_p * max(1, len(arguments)))(*map(ctypes.addressof, arguments))
         grid, group = [*program.launch.sizes(values), 1, 1][:3], program.launch.group
         if group is None:
             group = (CHOSEN_ITEMS,)
@@ -277,7 +277,7 @@ class _Owner:
     __slots__ = ("__weakref__",)
 
 
-class _Gone(ref[_Owner]):
+class _BlockFinalizer(ref[_Owner]):
     """What is left of an owner: the block's address."""
 
     __slots__ = ("pointer",)
@@ -290,8 +290,8 @@ class ManagedMemory(HostAllocator):
     def __init__(self, cuda: CUDA) -> None:
         super().__init__()
         self._cuda = cuda
-        self._blocks: set[_Gone] = set()
-        self._unused: deque[_Gone] = deque()  # of which nobody needs the memory any more
+        self._blocks: set[_BlockFinalizer] = set()
+        self._unused: deque[_BlockFinalizer] = deque()  # of which nobody needs the memory any more
 
     def empty_cache(self) -> int:
         freed = super().empty_cache()
@@ -305,14 +305,14 @@ class ManagedMemory(HostAllocator):
         everywhere = cuda.driver.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL.value
         pointer = cuda.do(cuda.driver.cuMemAllocManaged, size, everywhere)
         owner = _Owner()
-        gone = _Gone(owner, self._unused.append)
+        gone = _BlockFinalizer(owner, self._unused.append)
         gone.pointer = pointer
         self._blocks.add(gone)
         return Block(int(pointer), size, owner)
 
     def _give_back(self) -> None:
         if self._unused:
-            self._cuda.synchronize()  # kernels may be at work there still
+            self._cuda.synchronize()  # kernels may be running there still
         while self._unused:
             gone = self._unused.popleft()
             self._blocks.discard(gone)

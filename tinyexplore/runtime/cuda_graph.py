@@ -22,15 +22,15 @@ class KernelGraph:
         cuda.enter()
         _destroy_unused(cuda)
         self._handles = _Handles()
-        kept = _Gone(self._handles, _unused.append)
-        kept.cuda, kept.graph, kept.executable = cuda, cuda.do(driver.cuGraphCreate, 0), None
-        _kept.add(kept)
+        finalizer = _GraphFinalizer(self._handles, _unused.append)
+        finalizer.cuda, finalizer.graph, finalizer.executable = cuda, cuda.do(driver.cuGraphCreate, 0), None
+        _kept.add(finalizer)
         self.nodes: list[Any] = []
         for kernel in kernels:
             before = self.nodes[-1:]
             parameters = _parameters(kernel)
-            self.nodes.append(cuda.do(driver.cuGraphAddKernelNode, kept.graph, before, len(before), parameters))
-        kept.executable = self.executable = cuda.do(driver.cuGraphInstantiate, kept.graph, 0)
+            self.nodes.append(cuda.do(driver.cuGraphAddKernelNode, finalizer.graph, before, len(before), parameters))
+        finalizer.executable = self.executable = cuda.do(driver.cuGraphInstantiate, finalizer.graph, 0)
         self.kernels: list[BoundKernel | None] = list(kernels)
         self._collect(kernels)
 
@@ -73,13 +73,13 @@ def refusal(kernels: Sequence[BoundKernel]) -> str:
 
 def _parameters(kernel: BoundKernel) -> Any:
     """A kernel with its arguments, which the driver copies from there."""
-    found = kernel.cuda.driver.CUDA_KERNEL_NODE_PARAMS()
-    found.func = kernel.program.function
-    found.gridDimX, found.gridDimY, found.gridDimZ = kernel.sizes[:3]
-    found.blockDimX, found.blockDimY, found.blockDimZ = kernel.sizes[3:]
-    found.sharedMemBytes = 0
-    found.kernelParams = ctypes.addressof(kernel.arguments)
-    return found
+    parameters = kernel.cuda.driver.CUDA_KERNEL_NODE_PARAMS()
+    parameters.func = kernel.program.function
+    parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = kernel.sizes[:3]
+    parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = kernel.sizes[3:]
+    parameters.sharedMemBytes = 0
+    parameters.kernelParams = ctypes.addressof(kernel.arguments)
+    return parameters
 
 
 class _Handles:
@@ -88,7 +88,7 @@ class _Handles:
     __slots__ = ("__weakref__",)
 
 
-class _Gone(ref[_Handles]):
+class _GraphFinalizer(ref[_Handles]):
     """What is left of one."""
 
     __slots__ = ("cuda", "graph", "executable")
@@ -97,8 +97,8 @@ class _Gone(ref[_Handles]):
     executable: Any
 
 
-_kept: set[_Gone] = set()
-_unused: deque[_Gone] = deque()
+_kept: set[_GraphFinalizer] = set()
+_unused: deque[_GraphFinalizer] = deque()
 
 
 def _destroy_unused(cuda: CUDA) -> None:

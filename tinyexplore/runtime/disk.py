@@ -1,4 +1,4 @@
-"""The DISK device: a file as memory. `DISK:path` names the file; what is not looked at is not read."""
+"""The DISK device: a file as memory. `DISK:path` names the file; what is not examined is not read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Work-groups on the PYTHON device: a GPU's programs, run work-item by work-item, and watched.
 
 Every work-item is a Python function, or, where there are barriers, a generator that stops at each. Those of a group go
-to the next barrier one after the other. Memory is watched element by element: two work-items that touch one element,
+to the next barrier one after the other. Memory is watched element by element: two work-items that access one element,
 one of them to store there, with no barrier between them, race, whatever comes of it here; and all work-items of a group
 must come to the same barrier. Barriers order what a group does in shared memory; nothing orders what work-items do in
 the buffers of a kernel. A tensor core takes what all lanes of a warp hold, which must come to the same one.
@@ -28,7 +28,7 @@ WorkItem = Generator[Stop, Any, None]
 
 
 class RaceError(RuntimeError):
-    """Two work-items touch one element of memory, and one of them stores there, with nothing that orders them."""
+    """Two work-items access one element of memory, and one of them stores there, with nothing that orders them."""
 
 
 class DivergenceError(RuntimeError):
@@ -36,7 +36,7 @@ class DivergenceError(RuntimeError):
 
 
 class Items:
-    """The work-items of a launch, by number: `now` is the one at work."""
+    """The work-items of a launch, by number: `now` is the one running."""
 
     def __init__(self, kernel: str, grid: tuple[int, ...], group: tuple[int, ...] | None) -> None:
         self.kernel = kernel
@@ -46,7 +46,7 @@ class Items:
         self.now = 0
 
     def name(self, number: int) -> str:
-        """A work-item in words, as its program knows it."""
+        """A work-item as text, as its program knows it."""
         outer, inner = divmod(number, self.size)
         names = [f"{'idx' if self.group is None else 'gidx'}{place}" for place in range(len(self.grid))]
         numbers = [*_digits(outer, self.grid), *_digits(inner, self.group or ())]
@@ -89,7 +89,7 @@ class Watched:
         self.view[place] = value
 
     def race(self, place: int, does: str, has_done: str, by: int) -> RaceError:
-        """The error of the work-item at work doing something that another one's deed stands against."""
+        """The error of the work-item running doing something that another one's deed forbids."""
         name = self.items.name
         other = "others have" if by == SEVERAL else f"work-item {name(by)} has"
         what = f"{self.name}[{place}]"
@@ -122,9 +122,9 @@ class EmulatedGroups:
             at_work: dict[int, WorkItem] = {}
             for inner, local in enumerate(places_of(group or ())):
                 items.now = number * items.size + inner
-                known = {f"{'idx' if group is None else 'gidx'}{d}": step for d, step in enumerate(place)}
-                known |= {f"lidx{d}": step for d, step in enumerate(local)}
-                started = self.function(*buffers, *values, *shared, *[known[name] for name in self.specials])
+                index_values = {f"{'idx' if group is None else 'gidx'}{d}": step for d, step in enumerate(place)}
+                index_values |= {f"lidx{d}": step for d, step in enumerate(local)}
+                started = self.function(*buffers, *values, *shared, *[index_values[name] for name in self.specials])
                 if self.stops:
                     at_work[items.now] = started
             while at_work:
@@ -154,13 +154,13 @@ def step_to_barrier(items: Items, at_work: dict[int, WorkItem], lanes: int) -> d
 
 def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int, Stop]:
     """Where each lane of a warp comes to, past every tensor core on its way: all lanes give that what they hold."""
-    given: dict[int, Any] = dict.fromkeys(warp)
+    products: dict[int, Any] = dict.fromkeys(warp)
     while True:
         stops: dict[int, Stop] = {}
         for number, item in warp.items():
             items.now = number
             try:
-                stops[number] = item.send(given[number])
+                stops[number] = item.send(products[number])
             except StopIteration:
                 stops[number] = None
         at_core = {number: stop for number, stop in stops.items() if isinstance(stop, tuple)}
@@ -177,7 +177,7 @@ def past_cores(items: Items, warp: dict[int, WorkItem], lanes: int) -> dict[int,
                 f"{other}"
             )
         a, b, c = ([stop[place] for stop in at_core.values()] for place in (2, 3, 4))
-        given = dict(zip(warp, multiplied(TENSOR_CORES[name], a, b, c)))
+        products = dict(zip(warp, multiplied(TENSOR_CORES[name], a, b, c)))
 
 
 def fresh(dtype: PtrDType) -> memoryview:

@@ -63,7 +63,7 @@ _IMPORTED = (
 
 
 class _Record(ctypes.Structure):
-    """`%Entry` of `entry.ll`, where each field is explained. Pointers to objects are borrowed."""
+    """`%NativeEntry` of `entry.ll`, where each field is explained. Pointers to objects are borrowed."""
 
     _fields_ = (
         ("ready", ctypes.c_int64),
@@ -116,7 +116,14 @@ class _Slot(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Argument:
-    """What a value that is given must have, and where its address goes: places in tables of pointers."""
+    """What an argument of a native call must be, and which tables receive its address.
+
+    shape: its shape.
+    dtype: its dtype.
+    device: its device.
+    is_aligned: whether it must start at a cache line.
+    tables: (table, index) of each pointer table that holds its address.
+    """
 
     shape: tuple[Any, ...]
     dtype: DType
@@ -125,14 +132,14 @@ class Argument:
     tables: tuple[tuple[array[int], int], ...]
 
 
-class Entry:
+class NativeEntry:
     """What such a function looks at. Not ready (all calls go to Python) until `settle` says what must be as it is.
 
     batch: what to run. counters: four numbers, to which its `costs` (kernels, operations, bytes) and the nanoseconds
     that it took are added. changes: one number. watched: the class of arguments and results and the name of its
-    attribute that is looked at. argument_field: where an argument has its value, of class `value_kind`, with fields
+    attribute that is examined. argument_field: where an argument has its value, of class `value_kind`, with fields
     shape, dtype, device and buffer. arguments: None for one whose value must stay what it is. written: the addresses
-    that the batch writes to, where no argument may lie. variables: those whose content is looked at. fields: of each
+    that the batch writes to, where no argument may lie. variables: those whose content is examined. fields: of each
     result, the values of its fields. form: None where the one result is returned itself, else tuple or list.
     """
 
@@ -174,8 +181,8 @@ class Entry:
         self._written = array("Q", written)
         record.written_count, record.written = len(self._written), _address(self._written)
         record.classes[:] = [pointer_to(value_kind), pointer_to(Buffer), pointer_to(Memory)]
-        wanted = ((0, "shape"), (0, "dtype"), (0, "device"), (0, "buffer"), (1, "_memory"), (2, "address"))
-        record.places[:] = [found[name] for place, name in wanted if (found := inner[place]) is not None]
+        field_names = ((0, "shape"), (0, "dtype"), (0, "device"), (0, "buffer"), (1, "_memory"), (2, "address"))
+        record.places[:] = [offset[name] for place, name in field_names if (offset := inner[place]) is not None]
         self._slots, self._places = _slots_of(arguments)
         self._arguments = tuple(arguments)
         record.slots = ctypes.addressof(self._slots)
@@ -190,7 +197,7 @@ class Entry:
         record.fields, record.offsets, record.values = len(names), _address(self._offsets), _address(self._values)
 
     def settle(self, seen: int, value: Any, contents: Sequence[Any], expected: Sequence[Any]) -> None:
-        """From now on calls are done here while all that is looked at stays this (None: never)."""
+        """From now on calls are done here while all that is examined stays this (None: never)."""
         record = self._record
         record.seen = seen
         options = (value, *contents)

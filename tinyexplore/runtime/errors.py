@@ -14,11 +14,11 @@ def compile_error(compiler: str, words: str, source: str, place: str) -> Compile
 
     place: a regular expression that finds that line's number, its only group, in `words`.
     """
-    found = re.search(place, words)
+    match = re.search(place, words)
     lines = source.splitlines()
     shown = ""
-    if found is not None and 1 <= int(found[1]) <= len(lines):
-        shown = f"\nline {found[1]}: {lines[int(found[1]) - 1].strip()}"
+    if match is not None and 1 <= int(match[1]) <= len(lines):
+        shown = f"\nline {match[1]}: {lines[int(match[1]) - 1].strip()}"
     return CompileError(f"{compiler} could not compile the kernel:\n{words.strip()}{shown}")
 
 

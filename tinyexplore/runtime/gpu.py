@@ -10,14 +10,14 @@ from tinyexplore.renderer.gpu import ALIGNMENT, GPURenderer
 from tinyexplore.renderer.program import ProgramSpec
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.native import ForeignProgram
-from tinyexplore.target import GPU, Choice, Target
+from tinyexplore.target import GPUTarget, Target, TargetChoice
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 
-NATIVE_OPS = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD}
+NATIVE_OPS = OpGroups.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD}
 
 
-def gpu_target(device: str, gpu: GPU, name: str, chosen: str) -> Target:
+def gpu_target(device: str, gpu: GPUTarget, name: str, chosen: str) -> Target:
     """`gpu`, called `name`, as code generators ask about it. `chosen`: the setting TARGET that it is made by."""
     return Target(
         name=device,
@@ -45,7 +45,7 @@ def gpu_target(device: str, gpu: GPU, name: str, chosen: str) -> Target:
     )
 
 
-def text_device(name: str, choice: Choice) -> DeviceInterface:
+def text_device(name: str, choice: TargetChoice) -> DeviceInterface:
     """The device `name` where TARGET names a GPU that this machine may not have: it writes programs and runs none."""
     gpu = choice.gpu
     assert gpu is not None

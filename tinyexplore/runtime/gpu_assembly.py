@@ -47,8 +47,8 @@ class GPUAssembler:
     def assembled(self, ir: str) -> str:
         """What LLVM makes of a module."""
         llvm = self.llvm
-        asked = {"cpu": self.target.cpu, "features": self.backend.features.get(self.target.cpu, "")}
-        machine = llvm.Target.from_triple(self.backend.triple).create_target_machine(opt=LEVEL, **asked)
+        options = {"cpu": self.target.cpu, "features": self.backend.features.get(self.target.cpu, "")}
+        machine = llvm.Target.from_triple(self.backend.triple).create_target_machine(opt=LEVEL, **options)
         module = llvm.parse_assembly(ir, llvm.create_context())
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         module.verify()

@@ -12,7 +12,7 @@ from typing import Any
 from tinyexplore.device import Buffer, DeviceUnavailable, Memory
 from tinyexplore.dtype import DType
 from tinyexplore.renderer.program import ProgramSpec
-from tinyexplore.target import LAST_CACHE_BYTES, NATIVE, Choice, Target, choice_of, core_count, machine
+from tinyexplore.target import LAST_CACHE_BYTES, NATIVE, Target, TargetChoice, choice_of, core_count, machine
 from tinyexplore.uop import Ops
 
 _SYMBOL_TABLE, _FUNCTION = 2, 2  # of ELF's sections, and of its symbols
@@ -60,7 +60,7 @@ class NativeProgram:
         return BoundProgram(self, memories, pointers)
 
     def suited(self, buffers: Sequence[Buffer]) -> NativeProgram:
-        """This program, or its twin for buffers that do not start at a cache line (wrapped memory need not)."""
+        """This program, or its variant for buffers that do not start at a cache line (wrapped memory need not)."""
         if all(buffers[position].address % 64 == 0 for position in self.spec.aligned) or self._unaligned is None:
             return self
         if self._unaligned_made is None:
@@ -69,7 +69,7 @@ class NativeProgram:
 
 
 class ForeignProgram:
-    """Machine code that this machine cannot execute, for `refusal`: there to be looked at."""
+    """Machine code that this machine cannot execute, for `refusal`: there to be examined."""
 
     entry_address: int | None = None
 
@@ -138,8 +138,8 @@ def function_bytes(code: bytes) -> int:
     for number in range(count):
         kind, _, _, offset, size = struct.unpack_from("<IQQQQ", code, sections + number * entry_bytes + 4)
         if kind == _SYMBOL_TABLE:
-            found = struct.iter_unpack("<IBBHQQ", code[offset : offset + size])
-            return sum([size for _, info, _, section, _, size in found if info & 15 == _FUNCTION and section])
+            symbols = struct.iter_unpack("<IBBHQQ", code[offset : offset + size])
+            return sum([size for _, info, _, section, _, size in symbols if info & 15 == _FUNCTION and section])
     return 0
 
 
@@ -150,13 +150,13 @@ def cache_bytes(level: int, default: int) -> int:
         for entry in sorted(os.listdir(root)):
             if not entry.startswith("index"):
                 continue
-            found = {}
+            sizes = {}
             for name in ("level", "type", "size"):
                 with open(f"{root}/{entry}/{name}", encoding="utf-8") as file:
-                    found[name] = file.read().strip()
-            if found["level"] == str(level) and found["type"] in ("Data", "Unified"):
-                unit = {"K": 1 << 10, "M": 1 << 20}.get(found["size"][-1], 1)
-                return int(found["size"].rstrip("KM")) * unit
+                    sizes[name] = file.read().strip()
+            if sizes["level"] == str(level) and sizes["type"] in ("Data", "Unified"):
+                unit = {"K": 1 << 10, "M": 1 << 20}.get(sizes["size"][-1], 1)
+                return int(sizes["size"].rstrip("KM")) * unit
     except (OSError, ValueError, KeyError):
         pass
     return default
@@ -168,7 +168,7 @@ def cpu_target(
     features: str,
     native_ops: frozenset[Ops],
     native_dtypes: tuple[DType, ...],
-    choice: Choice | None = None,
+    choice: TargetChoice | None = None,
 ) -> Target:
     """A CPU, as code generators ask about it. `features`: LLVM's list, "+avx2,+fma,…". `choice`: what TARGET says of
     it; what that leaves open is this machine's."""
@@ -206,7 +206,7 @@ def riscv_vector_bytes(have: set[str]) -> int:
     return max((int(name[3:-1]) // 8 for name in have if name[:3] == "zvl"), default=0) if "v" in have else 0
 
 
-def refusal(choice: Choice, wanted: Iterable[str], have: Iterable[str]) -> str:
+def refusal(choice: TargetChoice, required: Iterable[str], have: Iterable[str]) -> str:
     """Why this machine cannot execute code for `choice`, which uses the features `wanted`; "" where it can."""
     head = f"code for {choice.cpu} is generated here and cannot run on this machine"
     if choice.is_native:
@@ -215,7 +215,7 @@ def refusal(choice: Choice, wanted: Iterable[str], have: Iterable[str]) -> str:
         return f"{head}, which is {machine()}, not {choice.arch}"
     if not choice.features and choice.arch != "x86_64":
         return f"{head}: which instructions it has is not known"
-    missing = sorted(name.lstrip("+") for name in set(wanted) - set(have) - {""})  # "": a list of none, split
+    missing = sorted(name.lstrip("+") for name in set(required) - set(have) - {""})  # "": a list of none, split
     return f"{head}, which lacks {', '.join(missing)}" if missing else ""
 
 

@@ -1,6 +1,6 @@
 """The GPU device: OpenCL C through pyopencl, on whatever driver there is (PoCL runs it on the CPU).
 
-A device of OpenCL's type CPU gets a CPU's kernels, each work-item a thread that is a group by itself; where TARGET
+A device of OpenCL's type CPU gets a CPU's kernels, each work-item a thread that is a group alone; where TARGET
 names a GPU (`TARGET=opencl`), and on every other device, work-items and groups are those of a GPU.
 Where the device and the host use memory by one address (fine-grained shared virtual memory: PoCL, most integrated
 GPUs) buffers lie there, and kernels go into one queue and are not waited for: a host waits before it reads or writes
@@ -27,8 +27,8 @@ from tinyexplore.runtime.host import HOST_ALLOCATOR
 from tinyexplore.runtime.launch_queue import LaunchQueue
 from tinyexplore.runtime.native import check_arguments, cpu_target
 from tinyexplore.runtime.pool import thread_count
-from tinyexplore.target import GPUS, Choice, Target, chosen, machine
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.target import GPUS, Target, TargetChoice, chosen, machine
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.symbolic import value_of
 
 SHARES_PER_THREAD = 4  # so that a thread that the system holds up leaves its share to the others
@@ -54,12 +54,12 @@ class OpenCL(LaunchQueue):
             raise DeviceUnavailable(f"{NO_PACKAGE} ({error})") from error
         self.cl: Any = cl
         try:
-            found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+            devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
         except cl.Error as error:
             raise DeviceUnavailable(f"{NO_DRIVER} ({error})") from error
-        if not found:
+        if not devices:
             raise DeviceUnavailable(NO_DRIVER)
-        self.device = min(found, key=lambda device: not device.type & cl.device_type.GPU)
+        self.device = min(devices, key=lambda device: not device.type & cl.device_type.GPU)
         self.context = cl.Context([self.device])
         self.queue = cl.CommandQueue(self.context)
         self.clock = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
@@ -152,7 +152,7 @@ class OpenCLProgram:
         scratch = [cl.Buffer(opencl.context, flags.READ_WRITE, nbytes * grid[0]) for nbytes in self.scratch_bytes]
         for place, there in enumerate(scratch, len(memories) + len(values)):
             kernel.set_arg(place, there)
-        return _Bound(self, kernel, grid, group, memories, hosts, scratch)
+        return _BoundOpenCL(self, kernel, grid, group, memories, hosts, scratch)
 
     @cached_property
     def twin(self) -> OpenCLProgram:
@@ -167,14 +167,19 @@ class OpenCLProgram:
 
 @dataclass(frozen=True)
 class _Hosts:
-    """Memory that is the host's alone, what the device has for it, and whether the kernel writes there."""
+    """Host memory that the device accesses through a buffer of its own.
+
+    memory: the host memory.
+    there: the device's buffer.
+    is_written: whether the kernel writes it.
+    """
 
     memory: Memory
     there: Any
     is_written: bool
 
 
-class _Bound:
+class _BoundOpenCL:
     """A kernel with its arguments, `memories` and, for those that are not shared, `hosts`."""
 
     def __init__(
@@ -235,8 +240,8 @@ class _Bound:
         event = cl.enqueue_nd_range_kernel(queue, self.kernel, self.items, self.group)
         for host in self.hosts:
             if host.is_written and shares:
-                wanted = (cl.map_flags.READ, 0, host.memory.nbytes, "uint8")
-                mapped, _ = cl.enqueue_map_buffer(queue, host.there, *wanted, is_blocking=False)
+                mapping = (cl.map_flags.READ, 0, host.memory.nbytes, "uint8")
+                mapped, _ = cl.enqueue_map_buffer(queue, host.there, *mapping, is_blocking=False)
                 mapped.base.release(queue)
             elif host.is_written:
                 cl.enqueue_copy(queue, host.memory.view(), host.there, is_blocking=False)
@@ -256,10 +261,10 @@ class SharedMemory(HostAllocator):
         flags = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
         span = size + 2 * HUGE_PAGE if is_large else size
         try:  # with its queue, it is given back when the kernels have ended that were launched before
-            found = cl.SVMAllocation(self._opencl.context, span, ALIGNMENT, flags, queue=self._opencl.queue)
+            allocation = cl.SVMAllocation(self._opencl.context, span, ALIGNMENT, flags, queue=self._opencl.queue)
         except cl.Error as error:
             raise MemoryError(f"{self._opencl.device.name}: {error}") from error
-        return Block(self._begin(found.svm_ptr) if is_large else found.svm_ptr, size, found)
+        return Block(self._begin(allocation.svm_ptr) if is_large else allocation.svm_ptr, size, allocation)
 
 
 @cache
@@ -288,7 +293,7 @@ def _lacks(device: Any) -> tuple[DType, ...]:
     return () if device.double_fp_config else (dtypes.float64,)
 
 
-def _gpu_target(opencl: OpenCL, choice: Choice) -> Target:
+def _gpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
     """The device as a GPU, which it need not be."""
     device = opencl.device
     gpu = replace(
@@ -301,7 +306,7 @@ def _gpu_target(opencl: OpenCL, choice: Choice) -> Target:
     return replace(gpu_target("GPU", gpu, device.name.strip(), choice.text), shared_is_near=is_near)
 
 
-def _cpu_target(opencl: OpenCL, choice: Choice) -> Target:
+def _cpu_target(opencl: OpenCL, choice: TargetChoice) -> Target:
     """The device as the CPU that it is: as OpenCL tells of its vectors, where TARGET names no other."""
     device = opencl.device
     if choice.arch != machine():
@@ -310,7 +315,7 @@ def _cpu_target(opencl: OpenCL, choice: Choice) -> Target:
             "generates code for that"
         )
     features = ",".join(f"+{feature}" for feature in sorted(choice.features))
-    native_ops = Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}
+    native_ops = OpGroups.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR}
     target = cpu_target("GPU", device.name.strip(), features, native_ops, (), choice)
     if choice.is_native and (width := 4 * int(device.native_vector_width_float)) > 4:
         registers = 32 if width > 32 else target.vector_registers

@@ -138,7 +138,7 @@ def thread_count() -> int:
 
 
 class _Pools:
-    """The pools of this process, by the number of their threads and by which of several instances at work has it."""
+    """The pools of this process, by the number of their threads and by which of several instances running has it."""
 
     def __init__(self) -> None:
         self.made: dict[tuple[int, int], NativePool] = {}

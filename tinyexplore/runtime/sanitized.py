@@ -113,8 +113,8 @@ class SanitizedProgram:
 
     def complaint(self, words: str, code: int) -> SanitizerError:
         """What a sanitizer found, in a few words, with the line."""
-        found = [match[0] for pattern in _WORDS if (match := re.search(pattern, words))]
-        text = "; ".join(found) or f"it ended with {code}: {words.strip()[:400]}"
+        matches = [match[0] for pattern in _WORDS if (match := re.search(pattern, words))]
+        text = "; ".join(matches) or f"it ended with {code}: {words.strip()[:400]}"
         lines = self.source.splitlines()
         numbers = [int(number) for number in re.findall(r"<stdin>:(\d+)", words)]
         at = next((number for number in numbers if number <= len(lines)), None)

@@ -66,9 +66,9 @@ class LinearMemory(HostAllocator):
         self._free = [(ALIGNMENT, PAGE_BYTES - ALIGNMENT)]  # address and size, in order; no buffer lies at 0
 
     def _base(self) -> int:
-        found = ctypes.cast(self.memory.data_ptr(self._engine.store), ctypes.c_void_p).value
-        assert found is not None
-        return found
+        address = ctypes.cast(self.memory.data_ptr(self._engine.store), ctypes.c_void_p).value
+        assert address is not None
+        return address
 
     def holds(self, memory: Memory) -> bool:
         """True where a module can have the address of `memory`."""
@@ -121,13 +121,13 @@ class LinearMemory(HostAllocator):
 
 
 def _joined(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for address, size in sorted(pieces):
-        if found and sum(found[-1]) == address:
-            found[-1] = found[-1][0], found[-1][1] + size
+        if spans and sum(spans[-1]) == address:
+            spans[-1] = spans[-1][0], spans[-1][1] + size
         else:
-            found.append((address, size))
-    return found
+            spans.append((address, size))
+    return spans
 
 
 class Engine:
@@ -138,7 +138,7 @@ class Engine:
             import wasmtime  # noqa: PLC0415 (only who opens the device has it)
         except ImportError as error:
             raise DeviceUnavailable(MISSING) from error
-        from importlib.metadata import version  # noqa: PLC0415 (start-up: it reads mail, which a live page has not)
+        from importlib.metadata import version  # noqa: PLC0415 (start-up: it reads mail, which a page with engine has not)
 
         self.wasmtime = wasmtime
         settings = wasmtime.Config()
@@ -259,12 +259,12 @@ def _copy(to: Memory, source: Memory) -> None:
 def _where_no_signal_is_heard(work: Callable[[], T]) -> T:
     """What `work` gives, done by a thread of its own, while this one waits and hears signals: objects of wasmtime have
     finalisers in Python, and what a signal's handler raises in one of these is printed and lost."""
-    found: list[T] = []
+    results: list[T] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            found.append(work())
+            results.append(work())
         except BaseException as error:
             failed.append(error)
         finally:
@@ -279,7 +279,7 @@ def _where_no_signal_is_heard(work: Callable[[], T]) -> T:
     done.acquire()
     if failed:
         raise failed[0]
-    return found[0]
+    return results[0]
 
 
 @cache
@@ -326,7 +326,7 @@ def wasm_text_device(name: str, text: str) -> DeviceInterface:
 
 
 class WASMText(ForeignProgram):
-    """A module that is there to be looked at."""
+    """A module that is there to be examined."""
 
     def __init__(self, spec: ProgramSpec, refusal: str, binary: bytes) -> None:
         super().__init__(spec, refusal, b"")

@@ -28,7 +28,7 @@ from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import GPUS, chosen
 from tinyexplore.util.config import environment_default
 from tinyexplore.util.locks import new_in_children
-from tinyexplore.util.workers import Job, Workers
+from tinyexplore.util.workers import Job, ThreadWorkers
 
 T = TypeVar("T")
 PROGRAM_BYTES = 64 << 10  # what a driver keeps of a program, about
@@ -58,10 +58,10 @@ class WebGPU:
         # Mesa asks for the folder of a desktop's session, and complains on stderr where there is none
         with environment_default("XDG_RUNTIME_DIR", tempfile.gettempdir()):
             adapters = wgpu.gpu.enumerate_adapters_sync()
-        found = [one for one in adapters if one.info["backend_type"] != "OpenGL"]
-        if not found:
+        usable = [one for one in adapters if one.info["backend_type"] != "OpenGL"]
+        if not usable:
             raise DeviceUnavailable(NO_DRIVER)
-        adapter = min(found, key=lambda one: [*KINDS, one.info["adapter_type"]].index(one.info["adapter_type"]))
+        adapter = min(usable, key=lambda one: [*KINDS, one.info["adapter_type"]].index(one.info["adapter_type"]))
         self.name = str(adapter.info["device"])
         self.is_cpu = adapter.info["adapter_type"] == "CPU"
         self.version = f"wgpu {wgpu.__version__} {adapter.info['backend_type']} {adapter.info['description']}"
@@ -74,8 +74,8 @@ class WebGPU:
         self.nanoseconds = self._tick() if clock else 0.0  # of a tick of the device's clock; 0: it has none
         self.most_bytes = min(self.limits["max-storage-buffer-binding-size"], self.limits["max-buffer-size"])
         self.lock = threading.RLock()
-        self._workers = Workers(1)
-        self._held: dict[weakref.ref[_Call], _Bound] = {}
+        self._workers = ThreadWorkers(1)
+        self._held: dict[weakref.ref[_Call], _BoundWebGPU] = {}
         self._gone: list[weakref.ref[_Call]] = []
         new_in_children(self, "lock")
 
@@ -114,7 +114,7 @@ class WebGPU:
                 del self._held[self._gone.pop()]
             return work()
 
-    def held(self, bound: _Bound) -> _Call:
+    def held(self, bound: _BoundWebGPU) -> _Call:
         """A function that runs `bound`, whose end is left to the thread of this device's."""
         call = _Call(bound)
         self._held[weakref.ref(call, self._gone.append)] = bound
@@ -185,7 +185,7 @@ class WebGPUProgram:
         for value in values:
             uniforms.append(self.webgpu.new_buffer(WORD, usage.UNIFORM | usage.COPY_DST))
             self.webgpu.device.queue.write_buffer(uniforms[-1], 0, value.to_bytes(WORD, "little", signed=True))
-        return self.webgpu.held(_Bound(self, there, uniforms, group_counts(self.launch, values)))
+        return self.webgpu.held(_BoundWebGPU(self, there, uniforms, group_counts(self.launch, values)))
 
 
 class _There:
@@ -209,7 +209,7 @@ class _There:
         self.here.view()[:] = data if self.factor == 1 else bytes(data)[:: self.factor]
 
 
-class _Bound:
+class _BoundWebGPU:
     """A program with its buffers. `counts`: its groups, by dimension."""
 
     def __init__(
@@ -273,7 +273,7 @@ class _Bound:
 class _Call:
     """What others have of a bound program."""
 
-    def __init__(self, bound: _Bound) -> None:
+    def __init__(self, bound: _BoundWebGPU) -> None:
         self._bound = bound
 
     def timed(self) -> float:

@@ -17,7 +17,7 @@ from tinyexplore.schedule.rewritten import Rewritten
 from tinyexplore.schedule.splitting import split_reductions
 from tinyexplore.schedule.writes import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.target import Target
-from tinyexplore.trace import Permitted, active_recorder, staged
+from tinyexplore.trace import WritesAllowed, active_recorder, staged
 from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.symbolic import bind_together
 from tinyexplore.util import toposort
@@ -35,10 +35,10 @@ def schedule_graph(
     writes: the memory that may be written in place; each other output gets a new Buffer
     overrides: where a user wants other kernels than the scheduler would choose
     """
-    wanted = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
-    if not wanted:
+    unrealized = [node for node in dict.fromkeys(outputs) if node.buffer is None and node.size]
+    if not unrealized:
         return ()
-    return staged("schedule", tuple(wanted), lambda: _schedule(wanted, target_of, writes, overrides))
+    return staged("schedule", tuple(unrealized), lambda: _schedule(unrealized, target_of, writes, overrides))
 
 
 def _schedule(
@@ -46,7 +46,7 @@ def _schedule(
 ) -> tuple[ScheduleItem, ...]:
     recorder = active_recorder()
     if recorder is not None and writes is not NO_WRITES:
-        recorder.record(Permitted(writes))
+        recorder.record(WritesAllowed(writes))
     graph = merge_equal(outputs, writes, overrides.cut)
     cut = overrides.over(graph.made).cut
     hoisted = hoist_invariants(graph.outputs, graph.writes, cut, graph.original_of)
@@ -102,13 +102,13 @@ def _in_order(items: list[ScheduleItem], fusion: Fusion) -> tuple[ScheduleItem, 
     items = sorted(items, key=lambda item: min(buffer.id for buffer in item.buffers[: len(item.outputs)]))
 
     def needs(item: ScheduleItem) -> list[ScheduleItem]:
-        found = [writer[node] for node in item.reads if node in writer]
+        dependencies = [writer[node] for node in item.reads if node in writer]
         if item.in_place:
             (write,) = item.outputs
             target = fusion.old_values.get(write, write.src[0])
-            found += [writer[target]] if target in writer else []
-            found += [reader for reader in readers.get(target, ()) if reader is not item]
-        return found
+            dependencies += [writer[target]] if target in writer else []
+            dependencies += [reader for reader in readers.get(target, ()) if reader is not item]
+        return dependencies
 
     copied = {copy: write for write, copy in fusion.old_values.items()}
     ordered = _kernels_before_copies(toposort(items, needs), needs)

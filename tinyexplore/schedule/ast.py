@@ -11,7 +11,7 @@ from tinyexplore.schedule.indexing import Conditions, flat_index, source_index
 from tinyexplore.schedule.item import Requirement, ScheduleItem, kernel_variables
 from tinyexplore.schedule.plan import KeptRow, KernelPlan, Visit
 from tinyexplore.trace import active_recorder, derived
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.uop.symbolic import as_size, bind_together, bindings, greatest, product, simplified, unbound, variables
 
@@ -57,7 +57,7 @@ class AstBuilder:
             self.values[visit] = value
             if node in plan.stores:
                 computed[node] = value
-            self.note(node, value, "computes" if node.op not in Group.MOVEMENT else "moves")
+            self.note(node, value, "computes" if node.op not in OpGroups.MOVEMENT else "moves")
         stores = []
         for node, target in zip(plan.stores, targets):
             place, *after = self.steps.get(node) or (target.index(flat_index(plan.shape, plan.idxs)),)
@@ -101,15 +101,15 @@ class AstBuilder:
 
         Their values are added to `values`.
         """
-        found = []
+        conditions = []
         written = (node.src[0] for node in self.plan.stores if node.op is Ops.WRITE)
         for node in (*members, *self.memory_read, *written):
             for condition in node.requirements():
                 for variable, value in bindings(condition).items():
                     bind_together(values, variable, value)
                 buffer = node.buffer if node.op is Ops.BUFFER else None
-                found.append(Requirement(unbound(condition), buffer, f"{node.op.name} to {node.shape}"))
-        return tuple(found)
+                conditions.append(Requirement(unbound(condition), buffer, f"{node.op.name} to {node.shape}"))
+        return tuple(conditions)
 
     def note_variables(self, bound: Mapping[UOp, UOp], members: Iterable[LazyBuffer]) -> None:
         """Where the kernel's integer arguments come from: bound ones in the shapes and places of its LazyBuffers."""
@@ -131,19 +131,19 @@ class AstBuilder:
     def pointer(self, node: LazyBuffer) -> UOp:
         """The kernel's buffer, as large as it is for the greatest sizes."""
         buffer = self.memory[node]
-        found = self.buffers.get(buffer)
-        if found is None:
+        parameter = self.buffers.get(buffer)
+        if parameter is None:
             dtype = PtrDType(buffer.dtype, node.size)
-            found = self.buffers[buffer] = UOp(Ops.DEFINE_GLOBAL, dtype, (), len(self.buffers))
-        return found
+            parameter = self.buffers[buffer] = UOp(Ops.DEFINE_GLOBAL, dtype, (), len(self.buffers))
+        return parameter
 
     def source_value(self, source: LazyBuffer, visit: Visit) -> UOp:
         """What a visited source is worth: computed in this kernel, or read from memory."""
-        found = self.values.get(visit)
-        if found is None:
-            found = self.kept_row(source, visit, visit.kept) if visit.kept is not None else self.leaf(source, visit)
-            self.values[visit] = found
-        return found
+        value = self.values.get(visit)
+        if value is None:
+            value = self.kept_row(source, visit, visit.kept) if visit.kept is not None else self.leaf(source, visit)
+            self.values[visit] = value
+        return value
 
     def kept_row(self, node: LazyBuffer, visit: Visit, row: KeptRow) -> UOp:
         """An element of a row that was computed before, read from scratch memory."""
@@ -192,7 +192,7 @@ class AstBuilder:
             return src[0]
         if node.op is Ops.PAD:
             return self.padded(node, visit, src[0])
-        if node.op in Group.MOVEMENT:
+        if node.op in OpGroups.MOVEMENT:
             return src[0]
         if node.op is Ops.GATHER:
             return self.picked(node, visit, src[0], src[1])
@@ -209,7 +209,7 @@ class AstBuilder:
         return UOp(node.op, node.dtype, tuple(src))
 
     def padded(self, node: LazyBuffer, visit: Visit, value: UOp) -> UOp:
-        """Zero outside; a load that is masked by just that condition gives zero by itself."""
+        """Zero outside; a load that is masked by just that condition gives zero alone."""
         _, conditions = source_index(node, visit.idxs)
         inside = all_of(conditions)
         if inside is None or (value.op is Ops.LOAD and value.src[0].src[2:] == (inside,)):
@@ -217,7 +217,7 @@ class AstBuilder:
         return inside.where(value, UOp.const(node.dtype, 0))
 
     def picked(self, node: LazyBuffer, visit: Visit, value: UOp, index: UOp) -> UOp:
-        """The table's element where the index is in range, else 0; memory is never touched outside the table."""
+        """The table's element where the index is in range, else 0; memory is never accessed outside the table."""
         assert visit.picked is not None
         place = index.cast(dtypes.index)
         last = visit.picked.src[0]
@@ -226,7 +226,7 @@ class AstBuilder:
         return inside.where(value, UOp.const(node.dtype, 0))
 
     def scattered(self, node: LazyBuffer, visit: Visit, copied: UOp, index: UOp, value: UOp) -> UOp:
-        """What the place that `index` names becomes: where it is read, then after the copy, in each step anew."""
+        """What the place that `index` names becomes: where it is read, then after the copy, in each step again."""
         op, axis = node.arg
         target = self.pointer(node)
         inner = visit.sources[0]

@@ -21,7 +21,7 @@ from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
 from tinyexplore.schedule.writes import Writes, graph_order, is_leaf
 from tinyexplore.shape import ShapeTracker
 from tinyexplore.trace import Decided, active_recorder, derived, recording
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 
 Key = tuple[Any, ...]
 Nodes = Mapping[LazyBuffer, LazyBuffer]
@@ -47,30 +47,30 @@ def merge_equal(
     members: dict[LazyBuffer, list[LazyBuffer]] = {}
     for node, first in merged.items():
         members.setdefault(first, [first]).append(node)
-    made: dict[LazyBuffer, LazyBuffer] = {}
+    rebuilt: dict[LazyBuffer, LazyBuffer] = {}
     original: dict[LazyBuffer, LazyBuffer] = {}
     copies: dict[LazyBuffer, LazyBuffer] = {}
     for node in order:
         if node in merged:
-            made[node] = made[merged[node]]
+            rebuilt[node] = rebuilt[merged[node]]
             continue
-        src = node.src if node.buffer is not None else tuple([made[source] for source in node.src])
-        made[node] = new = node if src == node.src else node.over(src)
+        src = node.src if node.buffer is not None else tuple([rebuilt[source] for source in node.src])
+        rebuilt[node] = new = node if src == node.src else node.over(src)
         equal = members.get(node, [node])
-        wanted = [one for one in equal if one in requested]
-        original[new] = wanted[0] if wanted else min(equal, key=lambda one: one.number)
-        for one in wanted[1:]:
+        requested_nodes = [one for one in equal if one in requested]
+        original[new] = requested_nodes[0] if requested_nodes else min(equal, key=lambda one: one.number)
+        for one in requested_nodes[1:]:
             copies[one] = copy = _copy_of(new)
             original[copy] = one
-    instead = {**made, **copies}
+    instead = {**rebuilt, **copies}
     rewritten = [instead[node] for node in outputs]
-    computed_with = _computed_with(values.number, made, original, set(graph_order(rewritten)))
+    computed_with = _computed_with(values.number, rebuilt, original, set(graph_order(rewritten)))
     _record(computed_with, merged, recorded_as)
-    return Rewritten(rewritten, rewritten_writes(writes, made), original, instead, computed_with)
+    return Rewritten(rewritten, rewritten_writes(writes, rebuilt), original, instead, computed_with)
 
 
 class ValueNumbers:
-    """merged: for each node that is not computed by itself, the first node of `order` with the same value.
+    """merged: for each node that is not computed alone, the first node of `order` with the same value.
 
     outputs: the requested nodes. A view among them is not merged.
     cut: nodes that the user stores. A view among them has a value of its own.
@@ -88,7 +88,7 @@ class ValueNumbers:
         self.views: dict[LazyBuffer, tuple[LazyBuffer, ShapeTracker]] = {}  # for the first of each view: of what, where
         self.shared: dict[LazyBuffer, LazyBuffer] = {}  # the view that stands for those of its value
         for node in order:
-            if node.buffer is None and node.op in Group.MOVEMENT:
+            if node.buffer is None and node.op in OpGroups.MOVEMENT:
                 self.see_view(node)
                 continue
             self.number[node] = first = self.known.setdefault(self.key(node), node)
@@ -104,7 +104,7 @@ class ValueNumbers:
         if not node.src:
             return node.op, node.dtype, _exact(node.arg), node.shape, node.device
         src = [self.number[source] for source in node.src]
-        if node.op in Group.COMMUTATIVE:
+        if node.op in OpGroups.COMMUTATIVE:
             src.sort(key=id)
         return (node.op, node.dtype, node.arg, node.device, *src)
 
@@ -143,7 +143,7 @@ def _exact(value: Any) -> Any:
 
 def _is_symbolic(node: LazyBuffer) -> bool:
     """Whether the shape of `node`, or the place of a view, depends on a Variable."""
-    return UOp in map(type, node.shape) or (node.op in Group.MOVEMENT and node.buffer is None and _has_uop(node.arg))
+    return UOp in map(type, node.shape) or (node.op in OpGroups.MOVEMENT and node.buffer is None and _has_uop(node.arg))
 
 
 def _has_uop(arg: Any) -> bool:
@@ -156,26 +156,26 @@ def _copy_of(node: LazyBuffer) -> LazyBuffer:
 
 
 def _computed_with(
-    first_of: dict[LazyBuffer, LazyBuffer], made: Nodes, original: Nodes, reachable: Collection[LazyBuffer]
+    first_of: dict[LazyBuffer, LazyBuffer], rebuilt: Nodes, original: Nodes, reachable: Collection[LazyBuffer]
 ) -> dict[LazyBuffer, list[LazyBuffer]]:
     """For nodes that are computed, the other nodes that the user wrote and that are computed with them.
 
     These are the nodes of the same value, and views without an equal that only merged nodes read.
     first_of: for each node, sources first, the first one with its value.
     """
-    kept: dict[LazyBuffer, LazyBuffer] = {}
+    representative: dict[LazyBuffer, LazyBuffer] = {}
     reader_of: dict[LazyBuffer, LazyBuffer] = {}
-    found: dict[LazyBuffer, list[LazyBuffer]] = {}
+    merged: dict[LazyBuffer, list[LazyBuffer]] = {}
     for node in reversed(first_of):
         if is_leaf(node):
             continue
         reader_of.update(dict.fromkeys(node.src, node))
-        new = made[node] if made[node] in reachable else made[first_of[node]]
+        new = rebuilt[node] if rebuilt[node] in reachable else rebuilt[first_of[node]]
         is_computed = new in reachable and not is_leaf(new)
-        kept[node] = original[new] if is_computed else kept[reader_of[node]]
-        if kept[node] is not node:
-            found.setdefault(kept[node], []).append(node)
-    return found
+        representative[node] = original[new] if is_computed else representative[reader_of[node]]
+        if representative[node] is not node:
+            merged.setdefault(representative[node], []).append(node)
+    return merged
 
 
 def _record(
@@ -187,14 +187,14 @@ def _record(
     recorder = active_recorder()
     if recorder is None:
         return
-    for kept, nodes in computed_with.items():
+    for representative, nodes in computed_with.items():
         for node in nodes:
             reason = f"the same {node.op.name} of the same values is computed once"
-            if node.op is not kept.op:
-                is_merged = node in merged or kept in merged
+            if node.op is not representative.op:
+                is_merged = node in merged or representative in merged
                 reason = "it shows the same elements as another view" if is_merged else "only merged nodes read it"
-            recorder.record(Decided(recorded_as(node), "merge", reason, equal_to=recorded_as(kept)))
-            recorder.record(derived((recorded_as(node), recorded_as(kept), "merge")))
+            recorder.record(Decided(recorded_as(node), "merge", reason, equal_to=recorded_as(representative)))
+            recorder.record(derived((recorded_as(node), recorded_as(representative), "merge")))
 
 
 __all__ = ["ValueNumbers", "merge_equal"]

@@ -8,9 +8,9 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.schedule.rows import STORED
 from tinyexplore.schedule.writes import is_leaf
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 
-EXPENSIVE = Group.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
+EXPENSIVE = OpGroups.TRANSCENDENTAL | {Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT}
 COUNTED_UP_TO = STORED | {Ops.REDUCE_AXIS}  # costs are counted from these on
 # a policy in counts and ratios, the same for every machine
 CHEAP_OPS = 4  # a chain of at most this many light operations is rather done twice than stored
@@ -93,20 +93,20 @@ class Costs:
 
 def operations_of(op: Ops) -> int:
     """About how many simple operations take as long."""
-    if op in Group.MOVEMENT or op is Ops.BITCAST:
+    if op in OpGroups.MOVEMENT or op is Ops.BITCAST:
         return 0
-    return 20 if op in Group.TRANSCENDENTAL else 8 if op in EXPENSIVE else 1
+    return 20 if op in OpGroups.TRANSCENDENTAL else 8 if op in EXPENSIVE else 1
 
 
 def reader_counts(order: Sequence[LazyBuffer]) -> dict[LazyBuffer, int]:
     """How many computed nodes read each node, through movements or not."""
     counts: dict[LazyBuffer, int] = {}
     for node in order:
-        if is_leaf(node) or node.op in Group.MOVEMENT:
+        if is_leaf(node) or node.op in OpGroups.MOVEMENT:
             continue
         sources = set()
         for src in node.src:
-            while src.op in Group.MOVEMENT and src.buffer is None:
+            while src.op in OpGroups.MOVEMENT and src.buffer is None:
                 src = src.src[0]
             sources.add(src)
         for src in sources:

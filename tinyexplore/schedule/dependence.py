@@ -13,7 +13,7 @@ from math import gcd
 from operator import itemgetter
 
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import greatest, product, simplified, sint
 from tinyexplore.util import toposort
 
@@ -23,18 +23,18 @@ Layout = tuple[Digits, ...]  # of each axis
 
 
 class Dependence:
-    """The layouts of LazyBuffers: each is worked out once."""
+    """The layouts of LazyBuffers: each is computed once."""
 
     def __init__(self) -> None:
         self._known: dict[LazyBuffer, Layout] = {}
 
     def of(self, node: LazyBuffer) -> Layout:
-        found = self._known.get(node)
-        if found is None:
+        dependence = self._known.get(node)
+        if dependence is None:
             for inner in toposort([node], self._unknown_sources):
                 self._known[inner] = _layout(inner, [self._known[source] for source in _sources(inner)])
-            found = self._known[node]
-        return found
+            dependence = self._known[node]
+        return dependence
 
     def _unknown_sources(self, node: LazyBuffer) -> list[LazyBuffer]:
         return [source for source in _sources(node) if source not in self._known]
@@ -42,7 +42,9 @@ class Dependence:
 
 def _sources(node: LazyBuffer) -> tuple[LazyBuffer, ...]:
     """What the layout of `node` depends on."""
-    is_followed = node.op in Group.ALU or node.op in Group.MOVEMENT or node.op in (Ops.REDUCE_AXIS, Ops.CONTIGUOUS)
+    is_followed = (
+        node.op in OpGroups.ALU or node.op in OpGroups.MOVEMENT or node.op in (Ops.REDUCE_AXIS, Ops.CONTIGUOUS)
+    )
     return node.src if is_followed and node.buffer is None and node.size else ()
 
 
@@ -118,16 +120,16 @@ def refined(digits: Sequence[Digits]) -> tuple[sint, ...] | None:
 
 def flags(digits: Digits, sizes: Sequence[sint]) -> list[bool]:
     """Whether a value that has `digits` depends on each of the finer ones of `sizes`."""
-    found: list[bool] = []
+    flags_by_axis: list[bool] = []
     left: sint = 1
     rest: Iterator[Digit] = reversed(digits)
     varies = False
     for size in reversed(sizes):
         if left == 1:
             left, varies = next(rest)
-        found.append(varies)
+        flags_by_axis.append(varies)
         left = 1 if left == size else left // size
-    return found[::-1]
+    return flags_by_axis[::-1]
 
 
 def _together(size: sint, digits: Sequence[Digits]) -> Digits:
@@ -184,7 +186,7 @@ def aligned_groups(before: Sequence[sint], after: Sequence[sint]) -> Iterator[tu
 
 def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit]] | None:
     """`digits`, outermost first, as those of axes of `sizes`; digits are cut where an axis ends. None: inside one."""
-    found: list[list[Digit]] = []
+    regrouped_digits: list[list[Digit]] = []
     rest = list(reversed(digits))
     for size in reversed(sizes):
         axis: list[Digit] = []
@@ -207,21 +209,21 @@ def regrouped(digits: Sequence[Digit], sizes: Sequence[sint]) -> list[list[Digit
                 break
             else:
                 return None
-        found.append(axis[::-1])
-    return None if rest else found[::-1]
+        regrouped_digits.append(axis[::-1])
+    return None if rest else regrouped_digits[::-1]
 
 
 def _reshaped(source: Layout, before: Sequence[sint], after: Sequence[sint]) -> Layout:
-    found: list[Digits] = []
+    layout: list[Digits] = []
     for axes, into in aligned_groups(before, after):
         digits = [digit for axis in axes for digit in source[axis]]
         sizes = [after[axis] for axis in into]
         groups = regrouped(merged(digits), sizes)
         if groups is None:
-            found += uniform(sizes, any([varies for _, varies in digits]))
+            layout += uniform(sizes, any([varies for _, varies in digits]))
         else:
-            found += map(merged, groups)
-    return tuple(found)
+            layout += map(merged, groups)
+    return tuple(layout)
 
 
 __all__ = [

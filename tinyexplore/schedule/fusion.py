@@ -20,7 +20,7 @@ from tinyexplore.schedule.indexing import ZERO, source_index
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.schedule.plan import IN_ORDER, KeptRow, KernelPlan, Visit, make_visit
 from tinyexplore.schedule.rows import (
-    Row,
+    RowLoops,
     bytes_every_row_reads,
     common_row,
     is_read_across,
@@ -30,8 +30,8 @@ from tinyexplore.schedule.rows import (
 )
 from tinyexplore.schedule.writes import NO_WRITES, Writes, graph_order, is_leaf, must_be_realized, needed_in_memory
 from tinyexplore.target import Target
-from tinyexplore.trace import Compared, Decided, active_recorder
-from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.trace import Decided, NumberCompared, active_recorder
+from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import as_size, product, simplified, sint
 from tinyexplore.util import config
@@ -78,7 +78,9 @@ class Fusion:
         self.target_of = target_of
         self.overrides = overrides
         self.recorder = active_recorder()
-        self.compared: dict[str, Compared] = {}  # for the node that is being decided on, where somebody listens
+        self.compared: dict[
+            str, NumberCompared
+        ] = {}  # for the node that is being decided on, where a recorder is attached
         self.outputs = dict.fromkeys(outputs)
         self.original_of = original_of
         self.order = graph_order(outputs)
@@ -116,7 +118,7 @@ class Fusion:
 
     def noted(self, what: str, value: float, bound: float, over: bool) -> bool:
         if self.recorder is not None:
-            self.compared[what] = Compared(what, value, bound, over)
+            self.compared[what] = NumberCompared(what, value, bound, over)
         return over
 
     def place(self, node: LazyBuffer) -> None:
@@ -145,7 +147,7 @@ class Fusion:
         if node not in self.overrides.join and self.is_rather_moved(node, visits):
             self.realize(node, "what it moves will be stored, and is read in this order")
             return
-        if node.op in Group.MOVEMENT:
+        if node.op in OpGroups.MOVEMENT:
             self.decide(node, "view", "a movement is only index arithmetic")
             for visit in visits:
                 self.visit_sources(node, visit)
@@ -227,7 +229,7 @@ class Fusion:
         return why, must
 
     def against_storing_by_reader(self, node: LazyBuffer, visits: list[Visit]) -> tuple[str, str | None]:
-        """What stands against the kernel that reads `node` storing it as well, and why it rather does not; it can where
+        """What forbids the kernel that reads `node` storing it as well, and why it rather does not; it can where
         it alone reads it, each element at its own place.
 
         What is copied to another device has a second reader, whose result that very kernel may need.
@@ -265,20 +267,20 @@ class Fusion:
         memory: a group's mean, normalised as (groups, all of one) and stored as (channels, height, width). A loop for
         each of them has the reduction outside of what uses it.
         """
-        found: set[int] = set()
+        bounds: set[int] = set()
         seen = {root}
         todo = [(root, False)]
         while todo and len(seen) <= MOST_RELATED:
             node, is_reshaped = todo.pop()
             if node.op is Ops.EXPAND:
-                found |= expanded_bounds(node) if is_reshaped and reduces_within(node) else set()
-            elif node.op in Group.ALU or node.op in ALIKE:
+                bounds |= expanded_bounds(node) if is_reshaped and reduces_within(node) else set()
+            elif node.op in OpGroups.ALU or node.op in ALIKE:
                 is_reshaped = is_reshaped or (node.op is Ops.RESHAPE and has_other_axes(node))
                 for src in node.src:
                     if src not in seen and src.size == root.size and not is_leaf(src) and src not in self.forced:
                         seen.add(src)
                         todo.append((src, is_reshaped))
-        return frozenset(found)
+        return frozenset(bounds)
 
     def reason_to_realize(self, node: LazyBuffer, visits: list[Visit]) -> str | None:
         """Why `node` must get memory of its own; None if it can be computed where it is read."""
@@ -286,7 +288,7 @@ class Fusion:
         is_reduce = node.op is Ops.REDUCE_AXIS
         if obstacle := against_fusing(node):
             return obstacle
-        work = node.src[0].size if is_reduce else node.size if node.op in Group.TRANSCENDENTAL else 0
+        work = node.src[0].size if is_reduce else node.size if node.op in OpGroups.TRANSCENDENTAL else 0
         if any(goes_in_order(plan, sums_up=is_reduce) for plan in plans) and self.exceeds(
             "steps that would go one by one", work, ONE_BY_ONE
         ):
@@ -391,15 +393,15 @@ class Fusion:
 
     def made_of(self, node: LazyBuffer) -> set[LazyBuffer]:
         """What is computed for `node` and is no other reduction's business; `MOST_RELATED` of it and some at most."""
-        found = {node}
+        descendants = {node}
         todo = [node]
-        while todo and len(found) <= MOST_RELATED:
+        while todo and len(descendants) <= MOST_RELATED:
             for src in todo.pop().src:
-                if src not in found and not is_leaf(src) and src not in self.forced:
-                    found.add(src)
+                if src not in descendants and not is_leaf(src) and src not in self.forced:
+                    descendants.add(src)
                     if src.op is not Ops.REDUCE_AXIS:
                         todo.append(src)
-        return found
+        return descendants
 
     def is_product(self, node: LazyBuffer, work: int) -> bool:
         """True for a sum of products that uses what it reads many times over: a matmul, a convolution."""
@@ -434,7 +436,7 @@ class Fusion:
             return ()
         return factors if self.is_product(node, product.size) else ()
 
-    def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> Row | None:
+    def row_to_keep(self, node: LazyBuffer, visits: list[Visit], reason: str | None) -> RowLoops | None:
         """The row of `node` to compute once and keep, where fusing would compute it again and again; None: no row."""
         if node.op in (*IN_ORDER, Ops.GATHER) or (reason is None and (len(visits) < 2 or node.op not in EXPENSIVE)):
             return None
@@ -458,7 +460,7 @@ class Fusion:
         bound = target.matrix_bytes if needs_panels else target.read_again_bytes
         return None if self.exceeds(SHARED, shared, bound) else row
 
-    def keep(self, node: LazyBuffer, visits: list[Visit], row: Row) -> None:
+    def keep(self, node: LazyBuffer, visits: list[Visit], row: RowLoops) -> None:
         """Computed once for each row, into scratch memory that every visit then reads."""
         plan = visits[0].plan
         ranges = tuple(plan.inner_range(node.shape[axis], AxisKind.ROW) for axis in row.axes)
@@ -466,10 +468,10 @@ class Fusion:
         idxs = tuple(place.get(axis, idx) for axis, idx in enumerate(visits[0].idxs))
         loops = row.loops + ranges
         filled = Visit(plan, idxs, (), loops, prod(loop.size for loop in loops))
-        kept = KeptRow(plan.rows, filled, row.axes, ranges)
+        row_buffer = KeptRow(plan.rows, filled, row.axes, ranges)
         plan.rows += 1
         for visit in visits:
-            visit.kept = kept
+            visit.kept = row_buffer
         size = row_bytes(node, row)
         often = sum(steps_between(row, visit) for visit in visits)
         long = f"{size} B" if size < 1024 else f"{size / 1024:.3g} KiB"
@@ -483,7 +485,7 @@ class Fusion:
         outer = tuple(loop for loop in visit.loops if loop in visit.plan.loops)
         if any(loop.arg.kind is not AxisKind.ROW for loop in visit.loops[len(outer) :]):
             return False
-        shared = bytes_every_row_reads(node, visit.idxs, Row((), outer))
+        shared = bytes_every_row_reads(node, visit.idxs, RowLoops((), outer))
         return not self.exceeds(SHARED, shared, self.target_of(node.device).read_again_bytes)
 
     def is_rather_moved(self, node: LazyBuffer, visits: list[Visit]) -> bool:
@@ -494,7 +496,7 @@ class Fusion:
             source = source.src[0]
             if self.users[source] != 1:
                 return False
-        if source is node or is_leaf(source) or source.op not in Group.ALU or source in self.forced:
+        if source is node or is_leaf(source) or source.op not in OpGroups.ALU or source in self.forced:
             return False
         kernels = len({visit.plan for visit in visits})
         return kernels > 1 and not self.costs.is_rather_repeated(source, kernels)
@@ -505,7 +507,7 @@ class Fusion:
         plan.visits.append((node, visit))
         if node.size == 0 or node.op in (Ops.CONST, Ops.IOTA):
             return
-        if node.op in Group.MOVEMENT:
+        if node.op in OpGroups.MOVEMENT:
             source = node.src[0]
             idxs, conditions = source_index(node, visit.idxs)
             together = (*visit.conditions, *(c for c in conditions if c not in visit.conditions))
@@ -581,12 +583,12 @@ class Fusion:
 
     def add_visit(self, node: LazyBuffer, visit: Visit) -> Visit:
         """The visit of `node` at that index for that kernel: the one made before, if there is one."""
-        known = self.pending.setdefault(node, [])
-        for other in known:
+        visits = self.pending.setdefault(node, [])
+        for other in visits:
             if other.plan is visit.plan and other.key == visit.key:
                 return other
         own = Visit(visit.plan, visit.idxs, visit.conditions, visit.loops, visit.executions)
-        known.append(own)
+        visits.append(own)
         return own
 
 
@@ -607,7 +609,7 @@ def factors_of(total: LazyBuffer) -> set[LazyBuffer]:
 
 
 def against_fusing(node: LazyBuffer) -> str:
-    """What stands against computing `node` inside another kernel, whoever wants it; "" for nothing."""
+    """What forbids computing `node` inside another kernel, whoever wants it; "" for nothing."""
     if node.op is Ops.SCAN_AXIS:
         return "a running result: its loop must go in order"
     if node.op is Ops.SCATTER:

@@ -30,11 +30,11 @@ from tinyexplore.schedule.dependence import (
     refined,
     regrouped,
 )
-from tinyexplore.schedule.joins import Join
+from tinyexplore.schedule.joins import Concatenation
 from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
 from tinyexplore.schedule.writes import Writes, graph_order
 from tinyexplore.trace import Decided, Recorded, active_recorder, derived, recording
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.semantics import wrap
 from tinyexplore.uop.symbolic import greatest, product, sint
 from tinyexplore.util import toposort
@@ -64,54 +64,54 @@ def hoist_invariants(
     if not any([node.op is Ops.REDUCE_AXIS and node.buffer is None for node in order]):
         return Rewritten(outputs, writes)
     dependence = Dependence()
-    kept = {*outputs, *writes.first, *stops}
-    made: dict[LazyBuffer, LazyBuffer] = {}
+    fixed = {*outputs, *writes.first, *stops}
+    rebuilt: dict[LazyBuffer, LazyBuffer] = {}
     original: dict[LazyBuffer, LazyBuffer] = {}
     in_memory: set[LazyBuffer] = set()
     for node in order:
-        made[node] = node
+        rebuilt[node] = node
         if node.buffer is not None or not node.src:
             continue
-        src = tuple([made[source] for source in node.src])
-        found = None
+        src = tuple([rebuilt[source] for source in node.src])
+        hoisted = None
         if node.op is Ops.REDUCE_AXIS and node.size:
             with recording(None):
-                found = _Reduction(node, src[0], dependence, in_memory).hoisted()
+                hoisted = _Reduction(node, src[0], dependence, in_memory).hoisted()
         elif node.op is Ops.ADD and node.size:
             with recording(None):
-                found = _repeated(node if src == node.src else node.over(src), in_memory)
-        if found is not None:
-            made[node], reason = found
-            _record(recorded_as(node), made[node], src, reason)
+                hoisted = _repeated(node if src == node.src else node.over(src), in_memory)
+        if hoisted is not None:
+            rebuilt[node], reason = hoisted
+            _record(recorded_as(node), rebuilt[node], src, reason)
         elif src != node.src:
-            made[node] = node.over(src)
-        if made[node] is not node:
-            original[made[node]] = node
-        if node in kept:
-            in_memory.add(made[node])
+            rebuilt[node] = node.over(src)
+        if rebuilt[node] is not node:
+            original[rebuilt[node]] = node
+        if node in fixed:
+            in_memory.add(rebuilt[node])
     if not original:
         return Rewritten(outputs, writes)
-    return Rewritten([made[node] for node in outputs], rewritten_writes(writes, made), original, made)
+    return Rewritten([rebuilt[node] for node in outputs], rewritten_writes(writes, rebuilt), original, rebuilt)
 
 
 def _repeated(node: LazyBuffer, in_memory: Nodes) -> tuple[LazyBuffer, str] | None:
     """A join of parts of which some are equal, as a repetition, and why; None: `node` is none."""
-    join = Join.of(node, in_memory)
+    join = Concatenation.of(node, in_memory)
     value = None if join is None else join.repeated()
     if join is None or value is None:
         return None
     return value, f"equal ones among the {len(join.parts)} parts are repeated, not joined"
 
 
-def _record(node: LazyBuffer, made: LazyBuffer, sources: Sequence[LazyBuffer], reason: str) -> None:
+def _record(node: LazyBuffer, result: LazyBuffer, sources: Sequence[LazyBuffer], reason: str) -> None:
     """Records the decision, and where the nodes come from that it makes."""
     recorder = active_recorder()
     if recorder is None:
         return
     before = set(graph_order(sources))
     recorder.record(Decided(node, "hoist", reason))
-    for new in toposort([made], lambda one: [src for src in one.src if src not in before]):
-        if new not in before and new is not made:
+    for new in toposort([result], lambda one: [src for src in one.src if src not in before]):
+        if new not in before and new is not result:
             recorder.record(Recorded(new, new.src, None, getattr(node, "calls", ())))
             recorder.record(derived((node, new, "hoist")))
 
@@ -150,20 +150,20 @@ class _Reduction:
         inner = _INNER.get(self.op)
         if inner is Ops.ADD and not dtypes.is_float(source.dtype):
             inner = None  # a sum of ints may wrap: it has no order
-        found: list[tuple[LazyBuffer, bool]] = []
+        factors: list[tuple[LazyBuffer, bool]] = []
         waiting = [(source, False)]
         while waiting:
             node, is_divisor = waiting.pop()
             is_plain = node.buffer is None and node not in self.in_memory and not is_divisor
-            if is_plain and len(found) + len(waiting) < MOST_FACTORS:
+            if is_plain and len(factors) + len(waiting) < MOST_FACTORS:
                 if node.op is inner:
                     waiting += [(node.src[1], False), (node.src[0], False)]
                     continue
                 if node.op is Ops.FDIV and inner is Ops.MUL:
                     waiting += [(node.src[1], True), (node.src[0], False)]
                     continue
-            found.append((node, is_divisor))
-        return found
+            factors.append((node, is_divisor))
+        return factors
 
     def steps(self, digits: Collection[int]) -> int:
         return prod([greatest(self.sizes[digit]) for digit in digits])
@@ -210,15 +210,15 @@ class _Reduction:
                 using = tuple([number for number, digits in terms.items() if digit in digits])
                 if using:
                     users[using] = users.get(using, frozenset()) | {digit}
-            found = []
+            grouped = []
             for using, digits in users.items():
                 inner = frozenset().union(*[terms[number] for number in using])
                 is_possible = not any([number < len(self.factors) and self.factors[number][1] for number in using])
                 if is_possible and len(using) < len(terms) and 2 * self.steps(inner) <= total:
-                    found.append((self.steps(inner), using, inner, digits))
-            if not found:
+                    grouped.append((self.steps(inner), using, inner, digits))
+            if not grouped:
                 break
-            _, using, inner, digits = min(found, key=lambda one: one[:2])
+            _, using, inner, digits = min(grouped, key=lambda one: one[:2])
             groups.append((using, inner, digits))
             terms[len(self.factors) + len(groups) - 1] = inner - digits
             for number in using:
@@ -252,12 +252,12 @@ class _Reduction:
 
     def _layout(self, digits: Collection[int]) -> Layout:
         """Where to take a value: along `digits` all of it, along the others its first element."""
-        found: list[tuple[Digit, ...]] = []
+        layout: list[tuple[Digit, ...]] = []
         first = 0
         for sizes in self.cut:
-            found.append(tuple([(size, first + place in digits) for place, size in enumerate(sizes)]))
+            layout.append(tuple([(size, first + place in digits) for place, size in enumerate(sizes)]))
             first += len(sizes)
-        return tuple(found)
+        return tuple(layout)
 
 
 def _alu(op: Ops, a: LazyBuffer, b: LazyBuffer) -> LazyBuffer:
@@ -277,7 +277,7 @@ def _times(value: LazyBuffer, count: sint) -> LazyBuffer:
 def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) -> LazyBuffer:
     """`node` with one axis for each digit of `layout`: whole where the digit is flagged, else its first element.
 
-    `node` does not depend on the digits that are not flagged. Its operations are made anew over smaller sources, down
+    `node` does not depend on the digits that are not flagged. Its operations are rebuilt over smaller sources, down
     to nodes `in_memory`.
     """
     flat = _flat(layout)
@@ -286,7 +286,7 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
     if node.buffer is not None or node in in_memory or depth > MOST_DEEP:
         return _first_elements(node, layout)
     depth += 1
-    if node.op in Group.ALU:
+    if node.op in OpGroups.ALU:
         src = tuple([taken(source, layout, in_memory, depth) for source in node.src])
         return LazyBuffer(node.op, node.dtype, flat, src, node.arg, node.device)
     if node.op is Ops.CONST:
@@ -294,20 +294,20 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
     if node.op is Ops.EXPAND:
         (source,) = node.src
         own = tuple([digits if have == size else () for digits, have, size in zip(layout, source.shape, node.shape)])
-        found = taken(source, own, in_memory, depth)
+        inner = taken(source, own, in_memory, depth)
         thin = [
-            size if whole and have == wanted else 1
-            for digits, have, wanted in zip(layout, source.shape, node.shape)
+            size if whole and have == new_size else 1
+            for digits, have, new_size in zip(layout, source.shape, node.shape)
             for size, whole in digits
         ]
-        return found.reshape(tuple(thin)).expand(flat)
+        return inner.reshape(tuple(thin)).expand(flat)
     if node.op is Ops.PERMUTE:
         place = {axis: number for number, axis in enumerate(node.arg)}
-        found = taken(node.src[0], tuple([layout[place[axis]] for axis in range(len(layout))]), in_memory, depth)
+        inner = taken(node.src[0], tuple([layout[place[axis]] for axis in range(len(layout))]), in_memory, depth)
         first = [0]
         for axis in range(len(layout)):
             first.append(first[-1] + len(layout[place[axis]]))
-        return found.permute([first[axis] + n for axis in node.arg for n in range(len(layout[place[axis]]))])
+        return inner.permute([first[axis] + n for axis in node.arg for n in range(len(layout[place[axis]]))])
     if node.op is Ops.RESHAPE:
         own_layout = _before_reshape(layout, node.src[0].shape, node.shape)
         if own_layout is not None:
@@ -317,13 +317,13 @@ def taken(node: LazyBuffer, layout: Layout, in_memory: Nodes, depth: int = 0) ->
 
 def _before_reshape(layout: Layout, before: Sequence[sint], after: Sequence[sint]) -> Layout | None:
     """The digits of a reshape's source for those of its result; None: they are none of its axes."""
-    found: list[tuple[Digit, ...]] = []
+    source_layout: list[tuple[Digit, ...]] = []
     for axes, into in aligned_groups(before, after):
         groups = regrouped([digit for axis in into for digit in layout[axis]], [before[axis] for axis in axes])
         if groups is None:
             return None
-        found += map(tuple, groups)
-    return tuple(found)
+        source_layout += map(tuple, groups)
+    return tuple(source_layout)
 
 
 def _digits(layout: Layout) -> list[Digit]:

@@ -51,9 +51,9 @@ def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
             idx, factor = _scaled(idx, factor), 1
         if factor == 0:
             continue
-        found, offset = linear_terms(idx)
+        linear, offset = linear_terms(idx)
         constant += offset * factor
-        for node, inner in found.items():
+        for node, inner in linear.items():
             terms[node] = terms.get(node, 0) + inner * factor
     remainders = [node for node in terms if node.op is Ops.MOD]
     while remainders:
@@ -64,9 +64,9 @@ def from_terms_of(*products: tuple[UOp, sint]) -> UOp:
             continue
         factor = terms.pop(node)
         del terms[quotient]
-        found, offset = linear_terms(whole)
+        linear, offset = linear_terms(whole)
         constant += offset * factor
-        for part, inner in found.items():
+        for part, inner in linear.items():
             terms[part] = terms.get(part, 0) + inner * factor
         remainders = [part for part in terms if part.op is Ops.MOD]
     return from_terms(terms, constant)

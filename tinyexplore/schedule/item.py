@@ -13,8 +13,12 @@ from tinyexplore.uop.symbolic import SymbolicError, text, value_of
 
 @dataclass(frozen=True, eq=False)
 class Requirement:
-    """`condition` on Variables that some of their values do not meet. `what` asks for it; `buffer`: because this one,
-    which a kernel reads, has no room for them."""
+    """A condition on the values of Variables that must hold before a kernel runs.
+
+    condition: a UOp of dtype bool.
+    buffer: the buffer that is too small otherwise, or None.
+    what: the operation that requires it.
+    """
 
     condition: UOp
     buffer: Buffer | None
@@ -23,19 +27,25 @@ class Requirement:
     def check(self, values: Mapping[UOp, int]) -> None:
         """SymbolicError where `values` do not meet it."""
         if not value_of(self.condition, values):
-            given = ", ".join(f"{variable.arg[0]}={value}" for variable, value in values.items())
-            raise SymbolicError(f"{self.what} needs {text(self.condition)}, which does not hold for {given}")
+            bindings = ", ".join(f"{variable.arg[0]}={value}" for variable, value in values.items())
+            raise SymbolicError(f"{self.what} needs {text(self.condition)}, which does not hold for {bindings}")
 
 
 @dataclass(frozen=True, eq=False)
 class ScheduleItem:
-    """`ast` is a SINK of STOREs over `buffers` (by the position in DEFINE_GLOBAL), None for a copy.
+    """One kernel, or one copy between devices, of a schedule.
 
-    outputs: the LazyBuffers that this item realises, in the order of the first buffers. members: every LazyBuffer
-    computed in it. origins: which LazyBuffer each UOp was made for, and how.
-    variables: the kernel's Variables, in the order of its arguments; bound: their values in this call; requires: what
-    these values must meet. A copy has two buffers: to, from. reads: the LazyBuffers whose memory it reads. in_place: it
-    stores into a part of its first buffer, which has a value before.
+    device: the device that runs it.
+    ast: a SINK of STOREs over `buffers` (by the number in DEFINE_GLOBAL); None for a copy.
+    buffers: the buffers that it reads and writes; of a copy: destination, source.
+    outputs: the LazyBuffers that it realizes, in the order of the first buffers.
+    members: every LazyBuffer computed in it.
+    origins: for UOps of the ast: the LazyBuffer that each was made for, and how.
+    variables: the kernel's Variables, in the order of its arguments.
+    bound: their values in this call.
+    requires: conditions on these values.
+    reads: the LazyBuffers whose memory it reads.
+    in_place: whether it stores into a part of its first buffer, which has a value already.
     """
 
     device: str
@@ -82,9 +92,11 @@ class ScheduleItem:
 
 def kernel_variables(nodes: Iterable[UOp]) -> tuple[UOp, ...]:
     """The Variables among the nodes of a kernel, by name: its integer arguments in their order."""
-    found = [node for node in nodes if node.op is Ops.DEFINE_VAR]
-    names = [node.arg[0] for node in found]
+    variables = [node for node in nodes if node.op is Ops.DEFINE_VAR]
+    names = [node.arg[0] for node in variables]
     if twice := [name for name in names if names.count(name) > 1]:
-        forms = " and ".join(f"{low}..{high}" for name, low, high in (node.arg for node in found) if name == twice[0])
+        forms = " and ".join(
+            f"{low}..{high}" for name, low, high in (node.arg for node in variables) if name == twice[0]
+        )
         raise SymbolicError(f"two Variables are called {twice[0]!r}, with values {forms}: give them two names")
-    return tuple(sorted(found, key=lambda node: node.arg[0]))
+    return tuple(sorted(variables, key=lambda node: node.arg[0]))

@@ -11,20 +11,24 @@ from dataclasses import dataclass
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 
 MOST_PARTS = 64
 
 
 @dataclass(frozen=True)
-class Join:
-    """Parts one after the other along `axis`, all of one size."""
+class Concatenation:
+    """A concatenation of parts of equal size.
+
+    parts: the parts, in order.
+    axis: the axis along which they are joined.
+    """
 
     parts: Sequence[LazyBuffer]
     axis: int
 
     @staticmethod
-    def of(node: LazyBuffer, in_memory: Collection[LazyBuffer]) -> Join | None:
+    def of(node: LazyBuffer, in_memory: Collection[LazyBuffer]) -> Concatenation | None:
         """The join that `node` is; None: it is another value. A value `in_memory` is one part."""
         if node.op is not Ops.ADD or node.buffer is not None or dtypes.is_float(node.dtype):
             return None  # a sum with 0.0 does not keep -0.0
@@ -49,7 +53,7 @@ class Join:
             parts.append(source)
         if waiting or end != 0 or len({part.shape[axis] for part in parts}) != 1:
             return None
-        return Join(parts[::-1], axis)
+        return Concatenation(parts[::-1], axis)
 
     def repeated(self) -> LazyBuffer | None:
         """The same values as a repetition of fewer parts; None: no part is repeated in a regular way."""
@@ -92,7 +96,7 @@ def _padded_axis(node: LazyBuffer) -> int | None:
 def _key(part: LazyBuffer) -> Hashable:
     """Equal for parts that are the same view of the same value."""
     steps = []
-    while part.op in Group.MOVEMENT and part.buffer is None:
+    while part.op in OpGroups.MOVEMENT and part.buffer is None:
         steps.append((part.op, part.arg, part.shape))
         part = part.src[0]
     return (part, *steps)
@@ -102,4 +106,4 @@ def _divisors(count: int) -> list[int]:
     return [size for size in range(1, count + 1) if count % size == 0]
 
 
-__all__ = ["Join"]
+__all__ = ["Concatenation"]

@@ -12,14 +12,14 @@ from tinyexplore.lazy import LazyBuffer
 class Overrides:
     """cut: nodes that get memory, and a kernel of their own. join: nodes that are computed where they are read,
     whatever that costs; one that must lie in memory is stored by the kernel that reads it, where that can be. What
-    cannot be joined is realised as ever, and its decision says what stands against it (`Decided.obstacle`)."""
+    cannot be joined is realised as ever, and its decision says what forbids it (`Decided.obstacle`)."""
 
     cut: frozenset[LazyBuffer] = frozenset()
     join: frozenset[LazyBuffer] = frozenset()
 
-    def over(self, made: Callable[[LazyBuffer], LazyBuffer]) -> Overrides:
+    def over(self, rebuilt: Callable[[LazyBuffer], LazyBuffer]) -> Overrides:
         """The same for a graph in which `made` of each node stands for it."""
-        return Overrides(frozenset(map(made, self.cut)), frozenset(map(made, self.join)))
+        return Overrides(frozenset(map(rebuilt, self.cut)), frozenset(map(rebuilt, self.join)))
 
 
 NO_OVERRIDES = Overrides()

@@ -15,9 +15,18 @@ IN_ORDER = (Ops.SCAN_AXIS, Ops.SCATTER, Ops.FETCH_ADD)
 
 @dataclass(eq=False)
 class KernelPlan:
-    """One kernel in the making: its output loops, what it stores, and every visit made for it.
+    """One kernel during fusion.
 
-    sums: its reductions that stand in no other's loops.
+    shape: the shape of its output loops.
+    device: the device that will run it.
+    idxs: the index expressions of its outputs.
+    loops: its output loops, outermost first.
+    next_axis: the id of the next new axis.
+    stores: the LazyBuffers that it stores.
+    rows: number of row buffers.
+    visits: every use of a node in this kernel.
+    op_count: number of operations.
+    sums: its reductions outside of other reductions' loops.
     """
 
     shape: tuple[sint, ...]
@@ -64,20 +73,31 @@ def digits(shape: tuple[sint, ...], axis: int, bounds: frozenset[int]) -> list[t
     sizes = [size for size in shape[axis:] if isinstance(size, int)]
     if not bounds or len(sizes) < len(shape) - axis:
         return [(shape[axis], 1)]
-    found: list[tuple[sint, int]] = []
+    result: list[tuple[sint, int]] = []
     whole, inner = sizes[0], prod(sizes[1:])
     step = 1
     for bound in sorted(bounds):
         by, left = divmod(bound, inner * step)
         if left == 0 and 1 < by and whole % (step * by) == 0 and step * by < whole:
-            found.insert(0, (by, step))
+            result.insert(0, (by, step))
             step *= by
-    return [(whole // step, step), *found]
+    return [(whole // step, step), *result]
 
 
 @dataclass(eq=False, slots=True)
 class Visit:
-    """A kernel wants the elements `idxs` of a node, where `conditions` hold, inside `loops` (outermost first)."""
+    """One use of a node in a kernel: the elements that the kernel needs of it.
+
+    plan: the kernel.
+    idxs: the index expressions of the elements.
+    conditions: conditions under which the elements are needed.
+    loops: the loops around the use, outermost first.
+    executions: how often the use is executed, at the most.
+    sources: the uses of the node's sources.
+    ranges: the loops of the node's own reduction.
+    picked: the index that a gather reads, or None.
+    kept: the row buffer that the elements are read from, or None.
+    """
 
     plan: KernelPlan
     idxs: Index
@@ -96,7 +116,13 @@ class Visit:
 
 @dataclass(eq=False, slots=True)
 class KeptRow:
-    """A row in scratch memory: `filled` is the visit that computes it, `ranges` its loops over the node's `axes`."""
+    """A row buffer in scratch memory.
+
+    number: its number in the kernel.
+    filled: the use that computes the row.
+    axes: the node's axes that make the row.
+    ranges: the loops that fill it, one for each of `axes`.
+    """
 
     number: int
     filled: Visit

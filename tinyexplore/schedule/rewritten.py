@@ -49,22 +49,22 @@ class Rewritten:
         original = {**self.original, **{node: self.original_of(before) for node, before in later.original.items()}}
         instead = {node: later.made(before) for node, before in self.instead.items()}
         equal = dict(self.equal)
-        for kept, nodes in later.equal.items():
-            first = self.original_of(kept)
-            found = self.with_equal(map(self.original_of, [kept, *nodes]))
-            equal[first] = [node for node in found if node is not first]
+        for representative, nodes in later.equal.items():
+            first = self.original_of(representative)
+            combined = self.with_equal(map(self.original_of, [representative, *nodes]))
+            equal[first] = [node for node in combined if node is not first]
         return Rewritten(later.outputs, later.writes, original, instead, equal)
 
 
-def rewritten_writes(writes: Writes, made: Mapping[LazyBuffer, LazyBuffer]) -> Writes:
+def rewritten_writes(writes: Writes, rebuilt: Mapping[LazyBuffer, LazyBuffer]) -> Writes:
     """`writes` about the nodes that `made` has for those of the graph before."""
 
     def each(nodes: Iterable[LazyBuffer]) -> frozenset[LazyBuffer]:
-        return frozenset([made[node] for node in nodes])
+        return frozenset([rebuilt[node] for node in nodes])
 
     return Writes(
         each(writes.in_place),
-        {made[node]: why for node, why in writes.why.items()},
+        {rebuilt[node]: why for node, why in writes.why.items()},
         each(writes.first),
         each(writes.apart),
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.indexing import Index, flat_index, source_index
-from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
+from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.symbolic import greatest, product, simplified
 
@@ -25,14 +25,18 @@ STORED = frozenset({Ops.CONTIGUOUS, Ops.COPY, Ops.SCAN_AXIS, Ops.SCATTER, Ops.FE
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """`axes` of a node make its row; `loops` of the kernel count the rows."""
+class RowLoops:
+    """A row of a node, and the loops over the rows.
+
+    axes: the node's axes that make its row.
+    loops: the kernel's loops that count the rows.
+    """
 
     axes: tuple[int, ...]
     loops: tuple[UOp, ...]
 
 
-def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> Row | None:
+def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> RowLoops | None:
     """The row of `node` that all visits walk from end to end, while each stands at the same place of the other axes."""
     plan = visits[0].plan
     if any(visit.plan is not plan or visit.conditions for visit in visits):
@@ -51,22 +55,22 @@ def common_row(node: LazyBuffer, visits: Sequence[Visit]) -> Row | None:
         else:
             return None
     depth = max((number + 1 for number, loop in enumerate(plan.loops) if loop in outside), default=0)
-    row = Row(tuple(axes), plan.loops[:depth])
+    row = RowLoops(tuple(axes), plan.loops[:depth])
     if any(visit.idxs[axis] in row.loops for visit in visits for axis in axes):
         return None
     last = [axis for axis, size in enumerate(node.shape) if size != 1][-len(axes) :]
     if axes != last:
-        return None  # not side by side: each row would touch memory of many
+        return None  # not side by side: each row would access memory of many
     walked = product([*(loop.src[0] for loop in row.loops), *(node.shape[axis] for axis in axes)])
     return row if axes and walked == product(node.shape) else None
 
 
-def row_bytes(node: LazyBuffer, row: Row) -> int:
+def row_bytes(node: LazyBuffer, row: RowLoops) -> int:
     """What a row takes, at the most."""
     return greatest(product(node.shape[axis] for axis in row.axes)) * node.dtype.itemsize
 
 
-def steps_between(row: Row, visit: Visit) -> int:
+def steps_between(row: RowLoops, visit: Visit) -> int:
     """How often a visit walks each row: the loops around its reads that count neither rows nor places in one."""
     own = frozenset().union(*(visit.idxs[axis].ranges for axis in row.axes))
     return prod(loop.size for loop in visit.loops if loop not in row.loops and loop not in own)
@@ -87,7 +91,7 @@ def reduces_within(node: LazyBuffer) -> bool:
     return False
 
 
-def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: Row) -> int:
+def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: RowLoops) -> int:
     """The memory that computing `node` at `idxs` reads alike for every row."""
     if not row.loops:
         return 0
@@ -105,7 +109,7 @@ def bytes_every_row_reads(node: LazyBuffer, idxs: Index, row: Row) -> int:
         if inner.buffer is not None or inner.op in STORED:
             if not any(rows in idx.ranges for idx in at):
                 total += inner.size * inner.dtype.itemsize // outer_steps(at)
-        elif inner.op in Group.MOVEMENT:
+        elif inner.op in OpGroups.MOVEMENT:
             stack.append((inner.src[0], source_index(inner, at)[0]))
         elif inner.op is Ops.REDUCE_AXIS:
             reduced = {axis: UOp.range(inner.src[0].shape[axis], Axis(-axis, AxisKind.REDUCE)) for axis in inner.arg[1]}
@@ -141,7 +145,7 @@ def is_read_across(node: LazyBuffer, idxs: Index) -> bool:
                 strided_loops.update(*[term.ranges - steps for term in terms])
             elif any(step in terms for step in steps):
                 unit_loops |= {term for term, stride in terms.items() if stride == 1 and term.op is Ops.RANGE}
-        elif inner.op in Group.MOVEMENT:
+        elif inner.op in OpGroups.MOVEMENT:
             stack.append((inner.src[0], source_index(inner, at)[0]))
         else:
             stack.extend((src, at) for src in inner.src)

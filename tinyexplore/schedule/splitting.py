@@ -16,7 +16,7 @@ from tinyexplore.schedule.rewritten import Rewritten, rewritten_writes
 from tinyexplore.schedule.writes import Writes, graph_order
 from tinyexplore.target import Target, planned_cores
 from tinyexplore.trace import Decided, Recorded, active_recorder, derived, recording
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import greatest
 from tinyexplore.util import config, toposort
 
@@ -28,11 +28,11 @@ SHORT_ROW_BYTES = 2048
 MOST_PARTS = 256
 FEWEST_STRETCHED = 64  # parts of a sum, each of which has a piece of several stretches of memory
 WHOLE_VECTORS = 16  # elements: pieces are multiples of it, whatever the vectors
-MOST_PLAIN = 16  # nodes that are looked at
+MOST_PLAIN = 16  # nodes that are examined
 MUCH_TO_SCAN = 1 << 20  # elements, from which on cores left idle cost more than what is read twice
 MOST_BLOCKS = 4  # of a running sum, for each core
 
-_ELEMENTWISE = (Group.ALU - Group.TRANSCENDENTAL) | Group.MOVEMENT | {Ops.CAST, Ops.BITCAST}
+_ELEMENTWISE = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | OpGroups.MOVEMENT | {Ops.CAST, Ops.BITCAST}
 
 
 def split_reductions(
@@ -51,31 +51,31 @@ def split_reductions(
     order = graph_order(outputs)
     if not any([_is_large(node) for node in order]):
         return Rewritten(outputs, writes)
-    made: dict[LazyBuffer, LazyBuffer] = {}
+    rebuilt: dict[LazyBuffer, LazyBuffer] = {}
     original: dict[LazyBuffer, LazyBuffer] = {}
     for node in order:
-        made[node] = node
+        rebuilt[node] = node
         if node.buffer is not None or not node.src:
             continue
-        src = tuple([made[source] for source in node.src])
+        src = tuple([rebuilt[source] for source in node.src])
         with recording(None):
-            found = _split(node, src[0], target_of(node.device)) if _is_large(node) else None
-        if found is not None:
-            made[node], reason = found
-            _record_split(recorded_as(node), made[node], src[0], reason)
+            split = _split(node, src[0], target_of(node.device)) if _is_large(node) else None
+        if split is not None:
+            rebuilt[node], reason = split
+            _record_split(recorded_as(node), rebuilt[node], src[0], reason)
         elif src != node.src:
-            made[node] = node.over(src)
-        if made[node] is not node:
-            original[made[node]] = original[_computed(made[node], node)] = node
+            rebuilt[node] = node.over(src)
+        if rebuilt[node] is not node:
+            original[rebuilt[node]] = original[_computed(rebuilt[node], node)] = node
     if not original:
         return Rewritten(outputs, writes)
-    instead = {node: _computed(new, node) for node, new in made.items()}
-    return Rewritten([instead[node] for node in outputs], rewritten_writes(writes, made), original, instead)
+    instead = {node: _computed(new, node) for node, new in rebuilt.items()}
+    return Rewritten([instead[node] for node in outputs], rewritten_writes(writes, rebuilt), original, instead)
 
 
-def _computed(made: LazyBuffer, node: LazyBuffer) -> LazyBuffer:
+def _computed(result: LazyBuffer, node: LazyBuffer) -> LazyBuffer:
     """What gets the memory of `node`: under the reshape at the end of a split running sum, the last of its scans."""
-    return made.src[0] if node.op is Ops.SCAN_AXIS and made.op is Ops.RESHAPE else made
+    return result.src[0] if node.op is Ops.SCAN_AXIS and result.op is Ops.RESHAPE else result
 
 
 def _is_large(node: LazyBuffer) -> bool:
@@ -99,28 +99,28 @@ def _split(node: LazyBuffer, source: LazyBuffer, target: Target) -> tuple[LazyBu
     if type(few) is not int:
         return None
     if few < FEW_RESULTS:
-        found = _in_two_steps(source, op, where, node.shape, _outermost(source, where), target)
+        split = _in_two_steps(source, op, where, node.shape, _outermost(source, where), target)
         why = f"{few} result{'s' if few > 1 else ''} of {source.size} elements would leave cores idle"
     else:
         sums_rows = where == tuple(range(len(where)))
         is_short = few * node.dtype.itemsize <= SHORT_ROW_BYTES
         if not sums_rows or source.size < MUCH_IN_SHORT_ROWS or not is_short:
             return None
-        found = _in_two_steps(source, op, where, node.shape, 0, target)
+        split = _in_two_steps(source, op, where, node.shape, 0, target)
         why = f"its rows of {few} are short, and cores share rows rather than columns"
-    if found is None:
+    if split is None:
         return None
-    result, parts = found
+    result, parts = split
     return result, f"{parts} partial results in memory first: {why}"
 
 
-def _record_split(node: LazyBuffer, made: LazyBuffer, source: LazyBuffer, reason: str) -> None:
+def _record_split(node: LazyBuffer, result: LazyBuffer, source: LazyBuffer, reason: str) -> None:
     """Records the decision, and where the nodes come from that it makes."""
     recorder = active_recorder()
     if recorder is None:
         return
     recorder.record(Decided(node, "split", reason))
-    for new in toposort(_computed(made, node).src, lambda one: () if one is source else one.src):
+    for new in toposort(_computed(result, node).src, lambda one: () if one is source else one.src):
         if new is not source:
             recorder.record(Recorded(new, new.src, None, getattr(node, "calls", ())))
             recorder.record(derived((node, new, "split")))
@@ -221,8 +221,8 @@ def _summed_in_blocks(source: LazyBuffer, axis: int, blocks: int, target: Target
     earlier = split.shrink([*left, (0, blocks - 1), (0, size), *right])
     sums = earlier.reduce(Ops.ADD, (axis + 1,))
     if sums.op is Ops.REDUCE_AXIS and _is_large(sums):
-        found = _split(sums, earlier, target)
-        sums = sums if found is None else found[0]
+        resplit = _split(sums, earlier, target)
+        sums = sums if resplit is None else resplit[0]
     before = _scanned(sums, axis) if blocks > 2 else sums
     unchanged = [(0, 0)] * len(left), [(0, 0)] * len(right)
     first = before.pad([*unchanged[0], (1, 0), (0, size - 1), *unchanged[1]])

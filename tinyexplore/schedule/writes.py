@@ -96,19 +96,19 @@ def decide_writes(
         if target.buffer is not None and sharing[target.buffer] > 1:
             why[write] = "its memory is read under two names"
             continue
-        found: tuple[set[LazyBuffer], set[LazyBuffer]] | None = set(), set()
+        readers_before: tuple[set[LazyBuffer], set[LazyBuffer]] | None = set(), set()
         if len(readers[target]) > 1:
-            found = _readers_before(write, _reached(write, readers, after), forced, readers)
-        if found is None or any(other in in_place and other.src[0] is target for other in found[0]):
+            readers_before = _readers_before(write, _reached(write, readers, after), forced, readers)
+        if readers_before is None or any(other in in_place and other.src[0] is target for other in readers_before[0]):
             why[write] = "the old value is needed together with the new one"
             continue
-        early, kept = found
+        early, copied = readers_before
         if is_seen(target) or any(is_seen(node) for node in early if node not in forced):
             why[write] = "the old value can be asked for later"
             continue
         in_place.add(write)
-        first |= kept
-        apart |= early & forced | kept
+        first |= copied
+        apart |= early & forced | copied
         why[write] = "nobody can ask for the old value any more"
         for node in early:
             after.setdefault(node, []).append(write)
@@ -117,15 +117,15 @@ def decide_writes(
 
 def _reached(start: LazyBuffer, readers: Readers, after: Readers) -> set[LazyBuffer]:
     """All that must come after `start`, and that itself."""
-    found = {start}
+    reached = {start}
     stack = [start]
     while stack:
         node = stack.pop()
         for reader in (*readers[node], *after.get(node, ())):
-            if reader not in found:
-                found.add(reader)
+            if reader not in reached:
+                reached.add(reader)
                 stack.append(reader)
-    return found
+    return reached
 
 
 def _readers_before(
@@ -135,7 +135,7 @@ def _readers_before(
     that must be realised since something in `later` reads them. None where that is the target itself."""
     target = write.src[0]
     early: set[LazyBuffer] = set()
-    kept: set[LazyBuffer] = set()
+    readers_to_copy: set[LazyBuffer] = set()
     stack = [target]
     while stack:
         node = stack.pop()
@@ -145,9 +145,9 @@ def _readers_before(
             if reader in later:
                 if node is target:
                     return None
-                kept.add(node)
+                readers_to_copy.add(node)
             elif reader not in early:
                 early.add(reader)
                 if reader not in forced:
                     stack.append(reader)
-    return early, kept
+    return early, readers_to_copy

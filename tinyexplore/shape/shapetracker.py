@@ -1,4 +1,4 @@
-"""ShapeTracker: where the elements of a moved tensor lie, as a stack of Views, the one that touches memory first."""
+"""ShapeTracker: where the elements of a moved tensor lie, as a stack of Views, the one that accesses memory first."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ShapeTracker:
                     break
                 tracker = _tracker(below._below, merged)
             elif below is not None and view.contiguous:
-                tracker = below  # the last View has come to nothing: the one below may say the new shape
+                tracker = below  # the last View has failed: the one below may say the new shape
             else:
                 return _tracker(below, view)
         return _tracker(tracker, View.create(shape))

@@ -21,10 +21,14 @@ CACHED_VIEWS = 1 << 12  # of each kind of question: some megabytes in all
 
 @dataclass(frozen=True)
 class View:
-    """Make one with `View.create`, which brings equal maps to equal fields:
+    """An affine map from indices to memory offsets. `View.create` makes equal maps equal: an axis of size 1 has stride
+    0, and so has an axis with one valid index. A mask that allows everything is None. Where nothing is valid, the mask
+    is (0, 0) on every axis. A shape without elements has zero strides, offset and mask.
 
-    an axis of size 1 or with one valid place has stride 0; a mask that allows everything is None; where nothing is
-    valid the mask is (0, 0) on every axis; a shape without elements has strides, offset and mask of nothing.
+    shape: sizes of the axes.
+    strides: elements that one step of each axis moves by.
+    offset: offset of the first element.
+    mask: the valid range (begin, end) of each axis, or None.
     """
 
     shape: Shape
@@ -116,10 +120,10 @@ class View:
         strides = (*self.strides[:axis], step * stride, *self.strides[axis + 1 :], step * dilation)
         if self.mask is None or self.has_no_valid_element:
             return _create(shape, strides, self.offset, None if self.mask is None else (*self.mask, (0, 0)))
-        found = _bounds_of_sum(self.mask[axis], 0, ((count, stride), (size, dilation)))
-        if found is None:
+        interval = _bounds_of_sum(self.mask[axis], 0, ((count, stride), (size, dilation)))
+        if interval is None:
             return None
-        mask = (*self.mask[:axis], found[0], *self.mask[axis + 1 :], found[1])
+        mask = (*self.mask[:axis], interval[0], *self.mask[axis + 1 :], interval[1])
         return _create(shape, strides, self.offset, mask)
 
     def diagonal(self, first: int, second: int) -> View:
@@ -287,8 +291,8 @@ def _compose(top: View, below: View) -> View | None:
         forwards = _compose(top.flip(backwards), below)
         return None if forwards is None else forwards.flip(backwards)
     mask = below.mask or tuple([(0, size) for size in below.shape])
-    found = _compose_dims(top, tuple(zip(below.shape, below.strides, mask)), below.offset)
-    return found if found is not None else _compose_dims(top, *_dims(below))
+    composed = _compose_dims(top, tuple(zip(below.shape, below.strides, mask)), below.offset)
+    return composed if composed is not None else _compose_dims(top, *_dims(below))
 
 
 def _compose_dims(top: View, dims: Sequence[Dim], offset: int) -> View | None:

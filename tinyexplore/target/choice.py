@@ -15,7 +15,7 @@ from functools import cache
 
 from tinyexplore.target.caches import CACHES
 from tinyexplore.target.cpus import AARCH64, RISCV64, X86_64
-from tinyexplore.target.gpus import GPU, GPUS
+from tinyexplore.target.gpus import GPUS, GPUTarget
 from tinyexplore.util import config
 from tinyexplore.util.config import check_further
 
@@ -32,8 +32,16 @@ class UnknownTarget(ValueError):
 
 
 @dataclass(frozen=True)
-class Choice:
-    """TARGET taken apart. `text`: as it was written. 0: as this machine has it."""
+class TargetChoice:
+    """The parts of the setting TARGET. A number of 0 means the value of this machine.
+
+    text: the setting as the user wrote it.
+    cpu: LLVM's name of the processor, or the name of a GPU; "" for this machine.
+    threads: number of threads.
+    l1_bytes: L1 data cache of a core, in bytes.
+    l2_bytes: L2 cache of a core, in bytes.
+    l3_bytes: last-level cache, shared by the cores, in bytes.
+    """
 
     text: str
     cpu: str
@@ -48,7 +56,7 @@ class Choice:
         return self.cpu == NATIVE
 
     @property
-    def gpu(self) -> GPU | None:
+    def gpu(self) -> GPUTarget | None:
         """The GPU that it is for, if it is."""
         return GPUS.get(self.cpu)
 
@@ -70,7 +78,7 @@ class Choice:
 
 
 @cache
-def choice_of(text: str) -> Choice:
+def choice_of(text: str) -> TargetChoice:
     """The Choice that TARGET=`text` makes. UnknownTarget where it makes none."""
     cpu, *further = [part.strip() for part in text.split(",")]
     cpu = cpu.lower() or NATIVE
@@ -83,11 +91,11 @@ def choice_of(text: str) -> Choice:
             f"close to it: {', '.join(close)}" if close else f"for example: {', '.join((NATIVE, *LEVELS, 'znver3'))}"
         )
         raise UnknownTarget(f"TARGET={text!r}: LLVM knows no CPU called {cpu!r}; {meant}")
-    known = dict(zip(("l1_bytes", "l2_bytes", "l3_bytes"), CACHES.get(cpu, ())))
-    return Choice(text, cpu, **{**known, **dict([_detail(text, part) for part in further])})
+    cache_sizes = dict(zip(("l1_bytes", "l2_bytes", "l3_bytes"), CACHES.get(cpu, ())))
+    return TargetChoice(text, cpu, **{**cache_sizes, **dict([_detail(text, part) for part in further])})
 
 
-def chosen() -> Choice:
+def chosen() -> TargetChoice:
     """The Choice in force here."""
     return choice_of(config().TARGET)
 
@@ -109,10 +117,10 @@ def _detail(text: str, part: str) -> tuple[str, int]:
 @cache
 def features_of(cpu: str) -> frozenset[str]:
     """The features of a CPU in the table; none where only its name is known."""
-    found: set[str] = set()
+    names: set[str] = set()
     for word in (X86_64.get(cpu) or RISCV64.get(cpu, "")).split():
-        found |= features_of(word) if word in X86_64 else {word}
-    return frozenset(found)
+        names |= features_of(word) if word in X86_64 else {word}
+    return frozenset(names)
 
 
 def nearest_level(have: frozenset[str]) -> str:

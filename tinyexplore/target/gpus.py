@@ -1,7 +1,7 @@
 """The GPUs that TARGET may name: what is known of each, as data.
 
 The limits of NVIDIA's are those of the CUDA C++ Programming Guide, "Compute Capabilities", and how registers and shared
-memory are given out that of its `cuda_occupancy.h`; of AMD's those of its documents of instruction sets, and LLVM's
+memory are allocated that of its `cuda_occupancy.h`; of AMD's those of its documents of instruction sets, and LLVM's
 ("User Guide for AMDGPU Backend"); of Apple's those of the Metal Feature Set Tables. `opencl` has what the specification
 of OpenCL 1.2 promises of every device (section 4.2: 32 KiB of local memory), and groups of 256 work-items, which every
 GPU of the last ten years runs. `webgpu` has the default limits of WebGPU (section "Limits"), and the types of WGSL
@@ -21,17 +21,30 @@ Cores = tuple[TensorCore, ...]
 
 
 @dataclass(frozen=True)
-class GPU:
-    """A machine with work-groups. `words`: what it is. `language`: what its programs are written in.
+class GPUTarget:
+    """A machine that runs work-groups.
 
-    shared_bytes: of one group. group_items: the most of one group. warp: how many of them go in step. registers: 32-bit
-    ones of a multiprocessor, a quarter beside each of its four schedulers, of which a work-item has at most
-    `item_registers`, in pieces of `register_piece`, and its compiler takes `own_registers` for itself; resident_items:
-    the work-items that it holds at one time, in at most `resident_groups` (0: nobody tells), of which `lone_warps`,
-    groups of one warp, are none; resident_shared_bytes: what these share of it, in pieces of `shared_piece`, each with
-    `group_overhead_bytes` more than it asks for. access_bytes: the most of one load or store of a work-item; 0: one
-    number at a time. lacks: dtypes that it does not compute with; lacks_ops: functions that its language has not.
-    cores: its tensor cores, the preferred first.
+    words: its description, as text.
+    language: the language of its programs.
+    shared_bytes: shared memory of one work-group, in bytes.
+    group_items: the most work-items of one group.
+    warp: work-items that execute in lockstep.
+    registers: 32-bit registers of a multiprocessor; each of its four schedulers has a quarter.
+    item_registers: the most registers of one work-item.
+    register_piece: registers are allocated in multiples of this number.
+    own_registers: registers that the compiler reserves in each work-item.
+    resident_items: the most work-items resident on a multiprocessor.
+    resident_groups: the most work-groups resident on a multiprocessor (0: not documented).
+    lone_warps: whether groups of a single warp are exempt from `resident_groups`.
+    resident_shared_bytes: shared memory of a multiprocessor, in bytes.
+    shared_piece: shared memory is allocated in multiples of this number of bytes.
+    group_overhead_bytes: shared memory that each group takes in addition, in bytes.
+    flops_per_ns: peak rate of float32, in operations per nanosecond.
+    bytes_per_ns: peak memory bandwidth, in bytes per nanosecond.
+    access_bytes: the most bytes of one load or store of a work-item; 0: one element at a time.
+    lacks: dtypes that it does not compute with.
+    lacks_ops: functions that its language lacks.
+    cores: its tensor cores, the preferred one first.
     """
 
     words: str
@@ -57,10 +70,10 @@ class GPU:
     cores: Cores = ()
 
 
-def _cuda(words: str, resident_items: int, resident_groups: int, shared_kib: int, cores: Cores = AMPERE) -> GPU:
+def _cuda(words: str, resident_items: int, resident_groups: int, shared_kib: int, cores: Cores = AMPERE) -> GPUTarget:
     """48 KiB of shared memory is what every kernel may have without asking for more at the launch. From compute
     capability 8.0 on the system takes 1 KiB for each group."""
-    return GPU(
+    return GPUTarget(
         words,
         "cuda",
         48 << 10,
@@ -77,10 +90,10 @@ def _cuda(words: str, resident_items: int, resident_groups: int, shared_kib: int
 
 def _hip(
     words: str, warp: int, kilo_registers: int, most: int, piece: int, groups: int, shared_kib: int, cores: Cores
-) -> GPU:
+) -> GPUTarget:
     """Of a compute unit, or of the two that are one work-group processor. Vector registers: in all, of a work-item at
     `most`, and in a `piece`. What lanes have in common, as the addresses of buffers, is in scalar ones."""
-    return GPU(
+    return GPUTarget(
         words,
         "hip",
         64 << 10,
@@ -102,7 +115,7 @@ def _hip(
 _SMALL = (dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.float16, dtypes.bfloat16)
 
 GPUS = {
-    "opencl": GPU("any GPU with OpenCL 1.2", "opencl", 32 << 10, 256, 32),
+    "opencl": GPUTarget("any GPU with OpenCL 1.2", "opencl", 32 << 10, 256, 32),
     "sm_75": _cuda("NVIDIA Turing (T4, RTX 20)", 1024, 16, 64, TURING),
     "sm_80": _cuda("NVIDIA Ampere (A100)", 2048, 32, 164),
     "sm_86": _cuda("NVIDIA Ampere (RTX 30, A10)", 1536, 16, 100),
@@ -111,7 +124,7 @@ GPUS = {
     "sm_100": _cuda("NVIDIA Blackwell (B200)", 2048, 32, 228),
     "gfx90a": _hip("AMD CDNA 2 (MI200)", 64, 128, 512, 8, 16, 64, CDNA_2),
     "gfx1100": _hip("AMD RDNA 3 (RX 7900)", 32, 192, 256, 24, 32, 128, RDNA_3),
-    "metal": GPU(
+    "metal": GPUTarget(
         "an Apple GPU of family 7 or later (M1 …)",
         "metal",
         32 << 10,
@@ -123,7 +136,7 @@ GPUS = {
         lacks_ops=(Ops.ERF,),
         cores=APPLE,
     ),
-    "webgpu": GPU(
+    "webgpu": GPUTarget(
         "any GPU of WebGPU",
         "wgsl",
         16 << 10,
@@ -135,4 +148,4 @@ GPUS = {
     ),
 }
 
-__all__ = ["GPU", "GPUS"]
+__all__ = ["GPUTarget", "GPUS"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.autograd import GRADIENTS, Step, assigned_gradient
+from tinyexplore.autograd import GRADIENTS, TapeEntry, assigned_gradient
 from tinyexplore.device import Device
 from tinyexplore.lazy import StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -60,12 +60,12 @@ class Assignment(Arithmetic, Values):
             note_change(self)
             at_once((), (root, self), "lazydata", (whole, value))
             if root._ctx is not None:
-                root._ctx = Step(assigned_gradient, (), (), whole)
+                root._ctx = TapeEntry(assigned_gradient, (), (), whole)
         else:
             note_change(self)
             self.lazydata = value
         if self._ctx is not None:
-            self._ctx = Step(assigned_gradient, (), (), value)
+            self._ctx = TapeEntry(assigned_gradient, (), (), value)
         return self
 
     def replace(self, x: Self) -> Self:

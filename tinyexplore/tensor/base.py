@@ -14,10 +14,10 @@ from tinyexplore.autograd import (
     Forgotten,
     FoundStep,
     GradientRule,
+    GradientWalk,
     OwnRule,
-    Step,
     TapedBuffer,
-    Walk,
+    TapeEntry,
     gradients,
     stationary_gradient,
     taped_graph,
@@ -56,7 +56,7 @@ class Base(Findable):
     lazydata: LazyBuffer
     requires_grad: bool | None
     grad: Self | None
-    _ctx: Step | None
+    _ctx: TapeEntry | None
     _root: ref[Self] | None
     was_changed: bool
 
@@ -101,10 +101,10 @@ class Base(Findable):
             self.lazydata = self.cast(dtype).lazydata
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        """A view that is copied or pickled becomes a tensor by itself."""
+        """A view that is copied or pickled becomes a tensor alone."""
         names = [name for kind in type(self).__mro__ for name in vars(kind).get("__slots__", ())]
-        kept = {name: getattr(self, name) for name in names if name != "__weakref__" and hasattr(self, name)}
-        return None, {**kept, "_root": None}
+        state = {name: getattr(self, name) for name in names if name != "__weakref__" and hasattr(self, name)}
+        return None, {**state, "_root": None}
 
     @classmethod
     def from_node(cls, y: int | UOp, **kwargs: Any) -> Self:
@@ -179,18 +179,18 @@ class Base(Findable):
             return tuple(range(rank))
         if not isinstance(axis, int) and not isinstance(axis, Sequence):
             raise TypeError(f"axis {axis!r} ({type(axis).__name__}): need an int, several ints, or None for all")
-        wanted = (axis,) if isinstance(axis, int) else tuple(axis)
-        for one in wanted:
+        requested = (axis,) if isinstance(axis, int) else tuple(axis)
+        for one in requested:
             if not isinstance(one, int):
                 raise TypeError(f"axis {one!r} ({type(one).__name__}) in {axis!r}: need ints")
         if rank == 0:
-            for one in wanted:
+            for one in requested:
                 self._axis(one)
             return ()
-        found = sorted(self._axis(one) for one in wanted)
-        if len(set(found)) != len(found):
-            raise ShapeError(f"axes {wanted} of a tensor of shape {self.shape}: one stands there twice")
-        return tuple(found)
+        axes = sorted(self._axis(one) for one in requested)
+        if len(set(axes)) != len(axes):
+            raise ShapeError(f"axes {requested} of a tensor of shape {self.shape}: one stands there twice")
+        return tuple(axes)
 
     # *** one operation: a new LazyBuffer, and a step on the tape where somebody wants gradients ***
 
@@ -204,7 +204,7 @@ class Base(Findable):
                 if not dtypes.is_float(lazydata.dtype):
                     return result
                 result.requires_grad = True
-                result._ctx = Step(rule, inputs, tuple([one.lazydata for one in inputs]), lazydata, arg)
+                result._ctx = TapeEntry(rule, inputs, tuple([one.lazydata for one in inputs]), lazydata, arg)
                 return result
         return result
 
@@ -371,11 +371,11 @@ class Base(Findable):
             splits = ()
         if not isinstance(self.lazydata, ShardedBuffer):
             return self.shard(model.devices, axis, splits or None)
-        found = self.to(y.device)
-        same: Any = found.lazydata
+        copy = self.to(y.device)
+        same: Any = copy.lazydata
         if axis is None or not splits:
-            return found if same.axis == axis else found.to(model.devices[0]).shard(model.devices, axis)
-        return found._taped(same.divided_like(model), GRADIENTS[Ops.COPY], (found,), None)
+            return copy if same.axis == axis else copy.to(model.devices[0]).shard(model.devices, axis)
+        return copy._taped(same.divided_like(model), GRADIENTS[Ops.COPY], (copy,), None)
 
     def _shards(self, devices: Sequence[str], axis: int | None, splits: Sequence[int] | None) -> LazyBuffer:
         if not isinstance(devices, (list, tuple)) or not devices:
@@ -450,15 +450,15 @@ class Base(Findable):
                 )
             return self
         reached = gradients(self, seed)
-        for (tensor, found), is_wanted in zip(reached, _wanted(reached)):
+        for (tensor, gradient_value), is_wanted in zip(reached, _wanted(reached)):
             if not is_wanted or not tensor.requires_grad or not isinstance(tensor, Base):  # else of a walk repeated
                 continue
             if tensor.grad is None:
-                tensor.grad = self._wrap(found)
+                tensor.grad = self._wrap(gradient_value)
                 tensor.grad.requires_grad = False
             else:
                 note_change(tensor.grad)
-                tensor.grad.lazydata = tensor.grad.lazydata.alu(Ops.ADD, found)
+                tensor.grad.lazydata = tensor.grad.lazydata.alu(Ops.ADD, gradient_value)
         return self
 
     def gradient(self, *targets: Self, gradient: Self | None = None, materialize_grads: bool = False) -> list[Self]:
@@ -484,19 +484,22 @@ class Base(Findable):
             )
         seed = self._seed(gradient, "gradient")
         reached = gradients(self, seed.lazydata)
-        found = {id(tensor): value for tensor, value in reached}
-        missing = [position for position, target in enumerate(targets) if id(target) not in found]
+        gradients_by_id = {id(tensor): value for tensor, value in reached}
+        missing = [position for position, target in enumerate(targets) if id(target) not in gradients_by_id]
         if missing and not materialize_grads:
             raise RuntimeError(
                 f"gradient: targets {missing} were not used in computing this tensor, or only before they required a "
                 "gradient; materialize_grads=True gives zeros for them"
             )
-        results = [self._wrap(found[id(target)]) if id(target) in found else target._const(0.0) for target in targets]
+        results = [
+            self._wrap(gradients_by_id[id(target)]) if id(target) in gradients_by_id else target._const(0.0)
+            for target in targets
+        ]
         if type(self).no_grad:
             return results
-        walk = Walk(reached, TapedBuffer.of(seed, seed.lazydata))
+        walk = GradientWalk(reached, TapedBuffer.of(seed, seed.lazydata))
         for target, result in zip(targets, results):
-            if id(target) in found:
+            if id(target) in gradients_by_id:
                 result._ctx = FoundStep(walk, target, result.lazydata)
                 result.requires_grad = True
         return results
@@ -512,7 +515,7 @@ class Base(Findable):
         seed = self._seed_of(gradient, "gradient").lazydata
         try:
             assigned = [target.lazydata for target in targets if getattr(target, "was_changed", False)]
-            root, found = taped_graph(self.lazydata, [target.lazydata for target in targets], assigned)
+            root, taped_targets = taped_graph(self.lazydata, [target.lazydata for target in targets], assigned)
         except Forgotten as forgotten:
             raise RuntimeError(
                 f"gradient: {forgotten}; {_MARK_THEM}, or call gradient() before anything on the way is realised, or "
@@ -521,7 +524,7 @@ class Base(Findable):
         reached = {id(taped): value for taped, value in gradients(root, seed)}
         results: list[Self] = []
         for position, target in enumerate(targets):
-            value = reached.get(id(found.get(id(target.lazydata))))
+            value = reached.get(id(taped_targets.get(id(target.lazydata))))
             if value is not None:
                 results.append(self._wrap(value))
             elif getattr(target, "was_changed", False):
@@ -554,26 +557,26 @@ class Base(Findable):
         """
         return self._taped(centred.lazydata, stationary_gradient, (self,), centred)
 
-    def _seed(self, gradient: Self | None, asked: str) -> Self:
+    def _seed(self, gradient: Self | None, method: str) -> Self:
         """The gradient of this tensor itself, for the method named `asked`."""
         if not self.requires_grad:
             raise RuntimeError(
-                f"{asked}: nothing that this tensor was computed from requires a gradient; "
+                f"{method}: nothing that this tensor was computed from requires a gradient; "
                 "make a Tensor with requires_grad=True before computing with it"
             )
-        return self._seed_of(gradient, asked)
+        return self._seed_of(gradient, method)
 
-    def _seed_of(self, gradient: Self | None, asked: str) -> Self:
+    def _seed_of(self, gradient: Self | None, method: str) -> Self:
         if gradient is None:
             if self.shape != ():
                 raise RuntimeError(
-                    f"{asked} of a tensor of shape {self.shape}: reduce it to a scalar (.sum(), .mean()) "
-                    f"or give its gradient, {asked}({'gradient' if asked == 'backward' else '..., gradient=...'})"
+                    f"{method} of a tensor of shape {self.shape}: reduce it to a scalar (.sum(), .mean()) "
+                    f"or give its gradient, {method}({'gradient' if method == 'backward' else '..., gradient=...'})"
                 )
             return self._wrap(LazyBuffer.const(1.0, self.dtype, self.lazydata.device))
-        need_tensor(gradient, f"{asked}: gradient")
+        need_tensor(gradient, f"{method}: gradient")
         if gradient.shape != self.shape:
-            raise ShapeError(f"{asked}: the gradient has shape {gradient.shape}, the tensor {self.shape}")
+            raise ShapeError(f"{method}: the gradient has shape {gradient.shape}, the tensor {self.shape}")
         return gradient.cast(self.dtype).to(self.device)
 
 

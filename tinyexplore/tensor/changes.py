@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 from tinyexplore.dtype import dtypes
 from tinyexplore.lazy import LazyBuffer, parts_of
 from tinyexplore.lazy.lazybuffer import moved_like
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.symbolic import product
 from tinyexplore.util.at_once import at_once
 
@@ -42,11 +42,14 @@ class Changeable(Protocol):
 
 @dataclass(eq=False)
 class Notes:
-    """The tensors that changed inside a block, by identity, with their values before; those among them of which a part
-    was written; and the keys drawn, in order, each with how many random numbers it is for.
+    """The tensors that changed inside of a block.
 
-    `about_to_change` is called with each tensor before it first does. `outer`, the notes of a block outside, gets the
-    same. `kept`: values to go back to, of tensors whose memory of before is written to.
+    changed: the tensors and their values before, by identity.
+    in_part: identities of those of which a part was written.
+    keys: the random keys drawn, in order, and how many numbers each is for.
+    about_to_change: called with each tensor before its first change.
+    outer: the notes of the enclosing block, which records the same.
+    kept: values to restore, of tensors whose former memory is overwritten.
     """
 
     changed: dict[int, tuple[Changeable, LazyBuffer]] = field(default_factory=dict)
@@ -127,7 +130,7 @@ def note_key(buffer: Buffer, size: int) -> None:
 
 def refuse_gradient_of_part(whole: Changeable, part: Any) -> None:
     """Raises NotImplementedError where `whole`, or `part` that is to be written into it, requires a gradient, and
-    gradients are asked for."""
+    gradients are requested."""
     if not type(whole).no_grad and (whole.requires_grad or getattr(part, "requires_grad", False)):
         raise NotImplementedError(
             "assigning to parts of a tensor has no gradient: use where(), detach() it first, or write inside "
@@ -146,7 +149,7 @@ def shows_a_part(view: LazyBuffer) -> bool:
 
 def is_view(node: LazyBuffer) -> bool:
     """True for a movement that is not computed itself."""
-    return node.op in Group.MOVEMENT and all(part.buffer is None for part in parts_of(node))
+    return node.op in OpGroups.MOVEMENT and all(part.buffer is None for part in parts_of(node))
 
 
 def with_part(view: LazyBuffer, root: LazyBuffer, value: LazyBuffer) -> LazyBuffer:

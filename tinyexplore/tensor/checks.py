@@ -41,8 +41,8 @@ def need_number(value: Any, what: str, least: float | None = None, below: float 
     if hasattr(value, "lazydata"):  # what a tensor is cannot be asked here
         return
     if (least is not None and not value >= least) or (below is not None and not value < below):
-        wanted = f"{least} or more" if below is None else f"{least} ≤ {what.split()[-1]} < {below}"
-        raise ValueError(f"{what} is {value}: need {wanted}")
+        range_text = f"{least} or more" if below is None else f"{least} ≤ {what.split()[-1]} < {below}"
+        raise ValueError(f"{what} is {value}: need {range_text}")
 
 
 __all__ = ["need_int", "need_number", "need_tensor", "shown"]

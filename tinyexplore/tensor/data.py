@@ -29,7 +29,7 @@ _ADDED = {"bfloat16": dtypes.bfloat16, "float8_e4m3fn": dtypes.fp8e4m3, "float8_
 
 def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
     """Any data that a Tensor can be made of."""
-    if device.startswith("DISK:"):  # a file is not touched before somebody realises the tensor
+    if device.startswith("DISK:"):  # a file is not accessed before somebody realises the tensor
         return lazydata_of(data, dtype, Device.DEFAULT).copy_to_device(device)
     if Device.is_group(device):
         return lazydata_of(data, dtype, Device.members(device)[0]).copy_to_device(device)
@@ -161,11 +161,11 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
         return LazyBuffer.from_buffer(buffer, array.shape).cast(target)
     if target.fmt is None:
         return _from_array(array.astype(numpy.float32), dtypes.float32, device).cast(target)
-    wanted = numpy.dtype(target.name)
+    numpy_dtype = numpy.dtype(target.name)
     if dtypes.is_float(own) and dtypes.is_int(target):  # what does not fit depends on NumPy's machine
         return _from_array(array, own, device).cast(target)
-    if array.dtype != wanted or not array.dtype.isnative:
-        array = array.astype(wanted)
+    if array.dtype != numpy_dtype or not array.dtype.isnative:
+        array = array.astype(numpy_dtype)
     if array.ndim == 0:
         return lazydata_of(array.item(), target, device)
     array = numpy.require(array, requirements=["C", "A"])
@@ -174,13 +174,15 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
 
 def file_elements(path: PurePath, dtype: DType) -> LazyBuffer:
     """The elements of a file that exists, which are not read yet."""
-    found = Path(path).resolve(strict=True)
-    if not found.is_file():
-        raise OSError(f"{found} is no file: a Tensor is made of a file's bytes")
-    count, rest = divmod(found.stat().st_size, dtype.itemsize)
+    resolved = Path(path).resolve(strict=True)
+    if not resolved.is_file():
+        raise OSError(f"{resolved} is no file: a Tensor is made of a file's bytes")
+    count, rest = divmod(resolved.stat().st_size, dtype.itemsize)
     if rest:
-        raise ValueError(f"{found} has {found.stat().st_size} bytes, which are not a whole number of {dtype.name}")
-    return LazyBuffer.from_buffer(Buffer(f"DISK:{found}", count, dtype).allocate(), (count,))
+        raise ValueError(
+            f"{resolved} has {resolved.stat().st_size} bytes, which are not a whole number of {dtype.name}"
+        )
+    return LazyBuffer.from_buffer(Buffer(f"DISK:{resolved}", count, dtype).allocate(), (count,))
 
 
 def elements_at(address: int, count: int, dtype: DType, device: str) -> LazyBuffer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.autograd import Step
+from tinyexplore.autograd import TapeEntry
 from tinyexplore.lazy import LazyBuffer
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ class Function:
         if any([value is tensor.lazydata for tensor in tensors]):
             value = value.detached()  # a node of its own, with a gradient of its own
 
-        def function_gradient(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+        def function_gradient(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
             """As the program's own `backward` has it."""
             doing = context
             if not isinstance(g, LazyBuffer):  # to be differentiated again
                 doing = cls(device, *step.inputs)
                 doing.forward(*step.sources, **kwargs)
-            found = doing.backward(g)
-            parts = found if isinstance(found, tuple) else (found,)
+            gradient = doing.backward(g)
+            parts = gradient if isinstance(gradient, tuple) else (gradient,)
             if len(parts) != len(step.sources):
                 raise ValueError(f"{cls.__name__}.backward gave {len(parts)} gradients for {len(step.sources)} inputs")
             for part, source in zip(parts, step.sources):

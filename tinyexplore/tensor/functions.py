@@ -29,7 +29,7 @@ from tinyexplore.uop import Ops
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from tinyexplore.autograd.tape import Step
+    from tinyexplore.autograd.tape import TapeEntry
 
 T = TypeVar("T", bound="Functions")
 
@@ -145,9 +145,9 @@ class Functions(Operators):
         size = x.abs()
         is_huge = size > SQUARE_FITS  # x² + 1 is x² here, and might overflow
         usual = is_huge.where(1.0, size)
-        found = (usual + usual * usual / (1.0 + (usual * usual + 1.0).sqrt()))._log1p()
-        found = is_huge.where(size.log() + math.log(2), found)
-        return taped._ruled(x._lend_sign(found), asinh_gradient)
+        result = (usual + usual * usual / (1.0 + (usual * usual + 1.0).sqrt()))._log1p()
+        result = is_huge.where(size.log() + math.log(2), result)
+        return taped._ruled(x._lend_sign(result), asinh_gradient)
 
     @rounded_once
     def acosh(self) -> Self:
@@ -157,8 +157,8 @@ class Functions(Operators):
         x = (x < 1.0).where(math.nan, x)  # at -10⁴ x + √(x² - 1) would round to 0
         is_huge = x.abs() > SQUARE_FITS
         usual = is_huge.where(2.0, x)
-        found = (usual + ((usual - 1.0) * (usual + 1.0)).sqrt()).log()
-        return taped._ruled(is_huge.where(x.log() + math.log(2), found), acosh_gradient)
+        result = (usual + ((usual - 1.0) * (usual + 1.0)).sqrt()).log()
+        return taped._ruled(is_huge.where(x.log() + math.log(2), result), acosh_gradient)
 
     @rounded_once
     def atanh(self) -> Self:
@@ -396,32 +396,32 @@ SQUARE_FITS = 1e9  # squares of numbers up to here do not overflow; 1 is nothing
 
 
 @gradient_by_tensors
-def sinh_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
+def sinh_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = sinh x: dx = g · cosh x"""
     return (g * values[0].cosh(),)
 
 
 @gradient_by_tensors
-def cosh_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
+def cosh_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = cosh x: dx = g · sinh x"""
     return (g * values[0].sinh(),)
 
 
 @gradient_by_tensors
-def expm1_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
+def expm1_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = eˣ - 1: dx = g · eˣ"""
     return (g * values[0].exp(),)
 
 
 @gradient_by_tensors
-def softplus_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
+def softplus_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = ln(1 + e^(beta·x)) / beta: dx = g · sigmoid(beta·x)"""
     beta = step.arg[1]
     return (g * (values[0] * beta if beta != 1 else values[0]).sigmoid(),)
 
 
 @gradient_by_tensors
-def hardswish_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
+def hardswish_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = x · relu6(x + 3) / 6: dx = 0 up to -3, g from 3 on and at NaN, between them g · (x / 3 + 1 / 2)"""
     (x,) = values
     rising = (x < 3).where(g * (x * (1 / 3) + 0.5), g)
@@ -429,7 +429,7 @@ def hardswish_gradient(step: Step, values: Sequence[Functions], g: Functions) ->
 
 
 @gradient_by_tensors
-def logaddexp_gradient(step: Step, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
+def logaddexp_gradient(step: TapeEntry, values: Sequence[Functions], g: Functions) -> tuple[Functions | None, ...]:
     """y = ln(eᵃ + eᵇ): da = g · sigmoid(a - b), db = g · sigmoid(b - a)"""
     a, b = values
     return g * (a - b).sigmoid() if step.needs(0) else None, g * (b - a).sigmoid() if step.needs(1) else None

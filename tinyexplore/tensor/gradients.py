@@ -10,20 +10,20 @@ from tinyexplore.autograd import GradientRule, TapedBuffer
 from tinyexplore.lazy import LazyBuffer
 
 if TYPE_CHECKING:
-    from tinyexplore.autograd import Step
+    from tinyexplore.autograd import TapeEntry
 
 
 def gradient_by_tensors(rule: Callable[..., tuple[Any | None, ...]]) -> GradientRule:
     """The rule that `rule(step, values of the inputs, gradient of the result)` is on Tensors, `step.arg[0]`."""
 
     @wraps(rule)
-    def on_values(step: Step, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
+    def on_values(step: TapeEntry, g: LazyBuffer) -> tuple[LazyBuffer | None, ...]:
         kind = step.arg[0]
         if isinstance(g, LazyBuffer):
-            found = rule(step, [kind._wrap(source) for source in step.sources], kind._wrap(g))
-            return tuple([None if one is None else one.lazydata for one in found])
+            gradients = rule(step, [kind._wrap(source) for source in step.sources], kind._wrap(g))
+            return tuple([None if one is None else one.lazydata for one in gradients])
         with kind.inference_mode(False):  # the values are on the tape: so is all that is made of them
-            found = rule(step, [kind._on_tape(source) for source in step.sources], kind._on_tape(g))
-        return tuple([None if one is None else TapedBuffer(one.lazydata, one._ctx) for one in found])
+            gradients = rule(step, [kind._on_tape(source) for source in step.sources], kind._on_tape(g))
+        return tuple([None if one is None else TapedBuffer(one.lazydata, one._ctx) for one in gradients])
 
     return on_values

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tinyexplore.autograd import GRADIENTS, Step, assigned_gradient, gradients, picked_gradient
+from tinyexplore.autograd import GRADIENTS, TapeEntry, assigned_gradient, gradients, picked_gradient
 from tinyexplore.dtype import dtypes, least_upper_dtype
 from tinyexplore.lazy import LazyBuffer, StoredBuffer, laid_out_as
 from tinyexplore.lazy.lazybuffer import ShapeError
@@ -64,8 +64,8 @@ class Indexing(Reduction):
         view = self._basic_view([slice(None) if _is_advanced(item) else item for item in items])
         advanced = [item for item in items if _is_advanced(item)]
         # where the advanced items stand in `view`: ints are gone, None is there
-        kept = [item for item in items if not _is_int(item)]
-        axes = [axis for axis, item in enumerate(kept) if _is_advanced(item)]
+        tensors = [item for item in items if not _is_int(item)]
+        axes = [axis for axis, item in enumerate(tensors) if _is_advanced(item)]
         numbers = [view._index_tensor(item, axis) for item, axis in zip(advanced, axes)]
         # an index without axes takes its axis away, as an int does
         taken = [axis for axis, number in zip(axes, numbers) if not number.ndim]
@@ -81,9 +81,9 @@ class Indexing(Reduction):
         is_several = isinstance(indices, tuple) or (
             isinstance(indices, list) and any([isinstance(item, Base) for item in indices])
         )
-        given = list(indices) if is_several else [indices]
+        index_list = list(indices) if is_several else [indices]
         items: list[Any] = []
-        for item in given:
+        for item in index_list:
             items.extend(_from_mask(item))
         consumed = sum(item is not None and item is not Ellipsis for item in items)
         if consumed > self.ndim:
@@ -140,8 +140,8 @@ class Indexing(Reduction):
         if self._is_tensor(item):
             if not dtypes.is_int(item.dtype):
                 raise IndexError(f"a tensor of {item.dtype.name} cannot be an index: use ints or bools")
-            found = item.to(self.device).cast(index_dtype(item.dtype))
-            return found if dtypes.is_unsigned(item.dtype) else (found < 0).where(found + size, found)
+            index = item.to(self.device).cast(index_dtype(item.dtype))
+            return index if dtypes.is_unsigned(item.dtype) else (index < 0).where(index + size, index)
         if isinstance(item, (_TruePlaces, _TruePlacesOfTensor)) and item.extent != size:
             raise IndexError(f"a mask with {item.extent} places for axis {axis} of size {size} (shape {self.shape})")
         if isinstance(item, _TruePlacesOfTensor):
@@ -152,8 +152,8 @@ class Indexing(Reduction):
             raise IndexError(f"index {bad[0]} for axis {axis} of size {size} (shape {self.shape}) is out of bounds")
         kind = type(self)
         if isinstance(size, UOp):
-            found = kind(places, device=self.device, dtype=dtypes.default_int)
-            return (found < 0).where(found + size, found) if min(_flattened(places), default=0) < 0 else found
+            index = kind(places, device=self.device, dtype=dtypes.default_int)
+            return (index < 0).where(index + size, index) if min(_flattened(places), default=0) < 0 else index
         counted = _mapped(places, lambda place: place % size if size else place)
         return kind(counted, device=self.device, dtype=dtypes.default_int)
 
@@ -208,13 +208,15 @@ class Indexing(Reduction):
         axis = self._axis(dim)
         need_tensor(index, "gather: the index")
         fits = index.ndim == self.ndim and all(
-            i == axis or have >= asked for i, (have, asked) in enumerate(zip(self.shape, index.shape))
+            i == axis or have >= requested for i, (have, requested) in enumerate(zip(self.shape, index.shape))
         )
         if not fits:
             raise ShapeError(f"gather along axis {dim} of {self.shape} by an index of shape {index.shape}: too large")
         if not dtypes.is_int(index.dtype):
             raise OperandError(f"gather by a tensor of {index.dtype.name}: need ints")
-        bounds = [(0, have if i == axis else asked) for i, (have, asked) in enumerate(zip(self.shape, index.shape))]
+        bounds = [
+            (0, have if i == axis else requested) for i, (have, requested) in enumerate(zip(self.shape, index.shape))
+        ]
         size = self.shape[axis]
         places = index.to(self.device).cast(index_dtype(index.dtype)).unsqueeze(-1)
         if not dtypes.is_unsigned(index.dtype):
@@ -231,12 +233,12 @@ class Indexing(Reduction):
         rank = flat.cast(dtype).cumsum(0) - 1
         numbers = flat._const(0, dtype, (count,))
         numbers = numbers._scattered_in(None, 0, flat.where(rank, -1), flat._places(0, dtype)).contiguous()
-        found = []
+        positions = []
         below = self.numel()
         for size in self.shape:
             below //= max(size, 1)
-            found.append((numbers // max(below, 1) % max(size, 1)).cast(dtypes.default_int))
-        return found
+            positions.append((numbers // max(below, 1) % max(size, 1)).cast(dtypes.default_int))
+        return positions
 
     # *** writing ***
 
@@ -251,7 +253,7 @@ class Indexing(Reduction):
         refuse_gradient_of_part(self, v)
         self._write(indices, v)
         if self._ctx is not None:
-            self._ctx = Step(assigned_gradient, (), (), self.lazydata)
+            self._ctx = TapeEntry(assigned_gradient, (), (), self.lazydata)
 
     def _write(self, indices: Any, v: Any) -> None:
         if isinstance(self.lazydata, StoredBuffer):
@@ -296,11 +298,11 @@ class Indexing(Reduction):
         source = source.permute(order).reshape((place.numel(), *first))
         rows = view.permute((*axes, *others)).reshape((product([view.shape[axis] for axis in axes]), *first))
         index = place.reshape((place.numel(), *(1,) * len(first)))._broadcast_to(source.shape)
-        found = rows._scattered_in(None, 0, index, source)
-        found = found.reshape((*(view.shape[axis] for axis in axes), *first))
+        written = rows._scattered_in(None, 0, index, source)
+        written = written.reshape((*(view.shape[axis] for axis in axes), *first))
         back = [*axes, *others]
-        found = found.permute(sorted(range(view.ndim), key=back.__getitem__))
-        self._write_view([slice(None) if _is_advanced(item) else item for item in items], found)
+        written = written.permute(sorted(range(view.ndim), key=back.__getitem__))
+        self._write_view([slice(None) if _is_advanced(item) else item for item in items], written)
 
     def _write_view(self, items: Sequence[Any], value: Self) -> None:
         """`value` at ints, slices and None."""
@@ -325,8 +327,8 @@ class Indexing(Reduction):
         x = self
         if is_mean or (op in (Ops.ADD, Ops.MUL) and dtypes.is_float(self.dtype)):
             x, source = x.cast(sum_dtype(self.dtype)), source.cast(sum_dtype(self.dtype))
-        found = x.lazydata.scatter(op, axis, index.lazydata, source.lazydata)
-        total = x._taped(found, GRADIENTS[Ops.SCATTER], (x, source), (op, axis, index.lazydata))
+        scattered = x.lazydata.scatter(op, axis, index.lazydata, source.lazydata)
+        total = x._taped(scattered, GRADIENTS[Ops.SCATTER], (x, source), (op, axis, index.lazydata))
         return total if is_mean else total.cast(self.dtype)
 
     def _scattered(self, items: Sequence[Any], values: Self) -> Self:
@@ -339,8 +341,8 @@ class Indexing(Reduction):
             view = zeros._basic_view(items)
         finally:
             kind.no_grad = was_off
-        found = {id(tensor): gradient for tensor, gradient in gradients(view, values.lazydata)}
-        return self._wrap(found[id(zeros)])
+        gradients_by_id = {id(tensor): gradient for tensor, gradient in gradients(view, values.lazydata)}
+        return self._wrap(gradients_by_id[id(zeros)])
 
 
 def _fitted(value: T, shape: Shape) -> T:
@@ -413,18 +415,22 @@ class _TruePlaces(list[Any]):
 
 @dataclass(frozen=True, eq=False)
 class _TruePlacesOfTensor:
-    """The same for a mask that is a tensor."""
+    """The indices at which a mask is true, where the mask is a tensor.
+
+    places: the indices.
+    extent: the size of the indexed axis.
+    """
 
     places: Base
     extent: int
 
 
 def _extents(rows: Any, rank: int) -> list[int]:
-    found = []
+    extents = []
     for _ in range(rank):
-        found.append(len(rows))
+        extents.append(len(rows))
         rows = rows[0] if rows else []
-    return found
+    return extents
 
 
 def _true_places(rows: Any, prefix: Shape, places: Sequence[list[int]]) -> None:

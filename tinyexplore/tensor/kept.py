@@ -35,9 +35,9 @@ class KeptViews:
             return
         cls.searches -= 1
         views = referrers(root)
-        held = _held(views)
+        description = _held(views)
         while views:
-            view, is_held = views.pop(), held.pop()
+            view, is_held = views.pop(), description.pop()
             if not isinstance(view, type(whole)) or not is_held or any([view is one for one in own]):
                 continue
             if _overlap(written, view.lazydata, whole.lazydata):
@@ -74,8 +74,8 @@ def _bounds(view: LazyBuffer, root: LazyBuffer) -> tuple[tuple[int, int], ...] |
         if not is_view(view):
             return None
         first, view = view, view.src[0]
-    found = first.arg if first is not root and first.op is Ops.SHRINK else tuple([(0, size) for size in root.shape])
-    return None if is_symbolic([place for bounds in found for place in bounds]) else found
+    window = first.arg if first is not root and first.op is Ops.SHRINK else tuple([(0, size) for size in root.shape])
+    return None if is_symbolic([place for bounds in window for place in bounds]) else window
 
 
 def _calls_to_the_user() -> int:

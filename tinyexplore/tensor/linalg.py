@@ -18,7 +18,7 @@ from tinyexplore.tensor.reduction import sum_dtype
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from tinyexplore.autograd import Step
+    from tinyexplore.autograd import TapeEntry
 
 # sweeps over all pairs of columns until nothing changes any more, in practice: the convergence is quadratic at the end
 SWEEPS = {dtypes.float32: 9, dtypes.float64: 12}
@@ -116,7 +116,9 @@ class LinearAlgebra(Creation, Products):
 
 
 @gradient_by_tensors
-def svd_gradient(step: Step, values: Sequence[LinearAlgebra], g: LinearAlgebra) -> tuple[LinearAlgebra | None, ...]:
+def svd_gradient(
+    step: TapeEntry, values: Sequence[LinearAlgebra], g: LinearAlgebra
+) -> tuple[LinearAlgebra | None, ...]:
     """A = U S Vᵀ: dA = U (P + dS) Vᵀ + (dU - U Uᵀ dU) S⁻¹ Vᵀ, the latter for a tall A only
 
     With K = Uᵀ dU - dUᵀ U and L = Vᵀ dV - dVᵀ V, Pᵢⱼ = (K + L) / 2 / (sⱼ - sᵢ) + (K - L) / 2 / (sⱼ + sᵢ): the adjoint
@@ -130,10 +132,10 @@ def svd_gradient(step: Step, values: Sequence[LinearAlgebra], g: LinearAlgebra) 
     across, down = s.unsqueeze(-2), s.unsqueeze(-1)
     k, ell = _skew(u, du), _skew(v, dv)
     inner = _quotient(0.5 * (k + ell), across - down) + _quotient(0.5 * (k - ell), across + down)
-    found = u.dot(inner) + u * ds.unsqueeze(-2)
+    gradient = u.dot(inner) + u * ds.unsqueeze(-2)
     if rows > columns:
-        found = found + _quotient(du - u.dot(u.transpose(-2, -1).dot(du)), across)
-    return (found.dot(v.transpose(-2, -1)),)
+        gradient = gradient + _quotient(du - u.dot(u.transpose(-2, -1).dot(du)), across)
+    return (gradient.dot(v.transpose(-2, -1)),)
 
 
 def _skew(x: LinearAlgebra, dx: LinearAlgebra) -> LinearAlgebra:
@@ -170,5 +172,5 @@ def _turned(joined: T) -> T:
     if half == 1:
         return joined
     parts = [(0, 1), (half, half + 1), (1, half - 1), (half + 1, 2 * half), (half - 1, half)]
-    found = [joined[..., start:stop] for start, stop in parts if stop > start]
-    return found[0].cat(*found[1:], dim=-1)
+    pieces = [joined[..., start:stop] for start, stop in parts if stop > start]
+    return pieces[0].cat(*pieces[1:], dim=-1)

@@ -17,7 +17,7 @@ def live_tensors() -> list[Tensor]:
 
 
 def _living(kinds: set[type]) -> list[Any]:
-    return [found for found in living(kinds) if hasattr(found, "lazydata")]
+    return [instance for instance in living(kinds) if hasattr(instance, "lazydata")]
 
 
 def _subclasses(kind: type[Tensor]) -> Iterator[type[Tensor]]:

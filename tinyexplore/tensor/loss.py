@@ -17,7 +17,7 @@ from tinyexplore.tensor.reduction import place_dtype
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from tinyexplore.autograd.tape import Step
+    from tinyexplore.autograd.tape import TapeEntry
 
 
 class Loss(Creation):
@@ -116,8 +116,8 @@ class Loss(Creation):
         logs = self.log_softmax(-1)
         classes = self.shape[-1]
         counts = Y.ne(ignore_index)
-        wanted = Y.unsqueeze(-1) == logs._places(logs.ndim - 1, place_dtype(Y.dtype))
-        chosen = (wanted & counts.unsqueeze(-1)).where(logs, 0.0).sum(-1)
+        is_label = Y.unsqueeze(-1) == logs._places(logs.ndim - 1, place_dtype(Y.dtype))
+        chosen = (is_label & counts.unsqueeze(-1)).where(logs, 0.0).sum(-1)
         if label_smoothing:
             even = counts.where(logs.sum(-1), 0.0) * (1.0 / classes)
             chosen = chosen * (1 - label_smoothing) + even * label_smoothing
@@ -132,11 +132,13 @@ class Loss(Creation):
         """-x at the class that `Y` names, for log-probabilities (batch, classes, …), each class with its weight."""
         logs, axis = self._float(), self._class_axis(Y)
         places = self._places(axis, place_dtype(Y.dtype))
-        wanted = Y.unsqueeze(axis) == places
+        is_label = Y.unsqueeze(axis) == places
         if ignore_index is not None:
-            wanted = wanted & Y.ne(ignore_index).unsqueeze(axis)
+            is_label = is_label & Y.ne(ignore_index).unsqueeze(axis)
         shape = tuple(size if i == axis else 1 for i, size in enumerate(self.shape))
-        share = wanted.cast(logs.dtype) if weight is None else wanted.where(weight.reshape(shape).cast(logs.dtype), 0.0)
+        share = (
+            is_label.cast(logs.dtype) if weight is None else is_label.where(weight.reshape(shape).cast(logs.dtype), 0.0)
+        )
         losses = share.ne(0).where(logs * share, 0.0).sum(axis).neg()  # what has no share may be infinite
         if reduction == "mean":
             return losses.sum() / share.sum()
@@ -152,8 +154,8 @@ class Loss(Creation):
         logs = self.log_softmax(axis)
         least = label_smoothing / classes
         if Y.shape != self.shape:
-            wanted = Y.unsqueeze(axis) == self._places(axis, place_dtype(Y.dtype))
-            terms = wanted.where(logs * (1 - label_smoothing + least), logs * least if label_smoothing else 0.0)
+            is_label = Y.unsqueeze(axis) == self._places(axis, place_dtype(Y.dtype))
+            terms = is_label.where(logs * (1 - label_smoothing + least), logs * least if label_smoothing else 0.0)
         else:
             share = Y * (1 - label_smoothing) + least if label_smoothing else Y
             terms = share.eq(0).where(0.0, logs * share)  # what has no share may be infinite
@@ -161,7 +163,7 @@ class Loss(Creation):
 
 
 @gradient_by_tensors
-def binary_crossentropy_logits_gradient(step: Step, values: Sequence[Loss], g: Loss) -> tuple[Loss | None, ...]:
+def binary_crossentropy_logits_gradient(step: TapeEntry, values: Sequence[Loss], g: Loss) -> tuple[Loss | None, ...]:
     """With p = sigmoid(x) and the weight w: dx = g · ((1 + (w - 1) · y) · p - w · y),
     dy = g · (ln(1 - p) - w · ln p), dw = -g · y · ln p"""
     x, y, *weights = values
@@ -179,7 +181,7 @@ LEAST_PRODUCT = 1e-12  # of p · (1 - p), in the gradient
 
 
 @gradient_by_tensors
-def binary_crossentropy_gradient(step: Step, values: Sequence[Loss], g: Loss) -> tuple[Loss | None, ...]:
+def binary_crossentropy_gradient(step: TapeEntry, values: Sequence[Loss], g: Loss) -> tuple[Loss | None, ...]:
     """dp = g · (p - y) / (p · (1 - p)), with a divisor of 1e-12 at least, as in PyTorch; dy = g · (ln(1 - p) - ln p)"""
     p, y = values
     of_y = g * (p.neg()._log1p() - p.log()) if step.needs(1) else None

@@ -35,17 +35,17 @@ def flat_sizes(first: Any, rest: tuple[Any, ...], kept: Shape | int = ()) -> Sha
     return tuple(first)
 
 
-def _checked_sizes(sizes: Sequence[Any], kept: Shape | int) -> Shape:
+def _checked_sizes(sizes: Sequence[Any], default: Shape | int) -> Shape:
     """What is no plain int in a shape must be a kind of int, symbolic, or None where that has a meaning."""
-    found = []
+    checked = []
     for place, size in enumerate(sizes):
-        if size is None and (isinstance(kept, int) or place < len(kept)):
-            size = kept if isinstance(kept, int) else kept[place]
+        if size is None and (isinstance(default, int) or place < len(default)):
+            size = default if isinstance(default, int) else default[place]
         if not isinstance(size, (int, UOp)) or isinstance(size, bool):
             kind = ValueError if isinstance(size, (tuple, list)) else TypeError  # f((2, 3), 4) is written in two ways
             raise kind(f"a shape or an order is made of ints; found {size!r} ({type(size).__name__}) in {sizes}")
-        found.append(size)
-    return normal(tuple(found))
+        checked.append(size)
+    return normal(tuple(checked))
 
 
 def _some(tensors: Sequence[T], what: str) -> Sequence[T]:
@@ -89,10 +89,10 @@ def _joined(parts: Sequence[LazyBuffer], axis: int) -> LazyBuffer:
         around = normal((start, total - stop))
         padded.append(part.pad([around if at == axis else (0, 0) for at in range(len(part.shape))]))
         start = stop
-    found = padded[0]
+    joined = padded[0]
     for part in padded[1:]:
-        found = found.alu(Ops.ADD, part)
-    return found
+        joined = joined.alu(Ops.ADD, part)
+    return joined
 
 
 class Movement(Operators):
@@ -105,27 +105,29 @@ class Movement(Operators):
 
         None keeps the size that stands in its place now.
         """
-        wanted = flat_sizes(shape, args, self.shape)
-        if -1 in wanted:
-            wanted = self._without_minus_one(wanted)
-        if has_negative(wanted):
-            raise ShapeError(f"reshape {self.shape} to {wanted}: sizes cannot be negative, but for one -1")
-        return self._moved(Ops.RESHAPE, self.lazydata.reshape(wanted))
+        new_shape = flat_sizes(shape, args, self.shape)
+        if -1 in new_shape:
+            new_shape = self._without_minus_one(new_shape)
+        if has_negative(new_shape):
+            raise ShapeError(f"reshape {self.shape} to {new_shape}: sizes cannot be negative, but for one -1")
+        return self._moved(Ops.RESHAPE, self.lazydata.reshape(new_shape))
 
-    def _without_minus_one(self, wanted: Shape) -> Shape:
-        if wanted.count(-1) > 1:
-            raise ShapeError(f"reshape {self.shape} to {wanted}: only one size can be -1")
-        have, asked = list(self.shape), [size for size in wanted if size != -1]
-        known = product(asked)
-        for size in [size for size in asked if isinstance(size, UOp) and size in have]:
+    def _without_minus_one(self, new_shape: Shape) -> Shape:
+        if new_shape.count(-1) > 1:
+            raise ShapeError(f"reshape {self.shape} to {new_shape}: only one size can be -1")
+        have, explicit = list(self.shape), [size for size in new_shape if size != -1]
+        explicit_size = product(explicit)
+        for size in [size for size in explicit if isinstance(size, UOp) and size in have]:
             have.remove(size)  # the same size on both sides: what it is does not matter
-            asked.remove(size)
-        over, by = product(have), product(asked)
-        can_divide = known != 0 and limits(by)[0] > 0
+            explicit.remove(size)
+        over, by = product(have), product(explicit)
+        can_divide = explicit_size != 0 and limits(by)[0] > 0
         left = simplified(over // by) if can_divide else 0
         if not can_divide or simplified(left * by) != over:
-            raise ShapeError(f"reshape {self.shape} to {wanted}: {self.numel()} elements do not divide by {known}")
-        return tuple(left if size == -1 else size for size in wanted)
+            raise ShapeError(
+                f"reshape {self.shape} to {new_shape}: {self.numel()} elements do not divide by {explicit_size}"
+            )
+        return tuple(left if size == -1 else size for size in new_shape)
 
     def view(self, *shape: Any) -> Self:
         """The same as `reshape`."""
@@ -148,8 +150,10 @@ class Movement(Operators):
             raise TypeError(f"unflatten axis {dim} of {self.shape}: the sizes are {shown(sizes)}: need several ints")
         for size in sizes:
             need_int(size, "unflatten: a size")
-        known = product([size for size in sizes if size != -1])
-        split = tuple(simplified(have // (known if known != 0 else 1)) if size == -1 else size for size in sizes)
+        explicit_size = product([size for size in sizes if size != -1])
+        split = tuple(
+            simplified(have // (explicit_size if explicit_size != 0 else 1)) if size == -1 else size for size in sizes
+        )
         if product(split) != have:
             raise ShapeError(f"unflatten axis {dim} of {self.shape} to {tuple(sizes)}: {have} elements do not fit")
         return self.reshape((*self.shape[:axis], *split, *self.shape[axis + 1 :]))
@@ -172,12 +176,12 @@ class Movement(Operators):
 
     def expand(self, shape: int | Sequence[int], *args: int) -> Self:
         """Axes of size 1 (or new ones in front) repeated to the size in `shape`; -1 or None keeps a size."""
-        wanted = flat_sizes(shape, args, -1)
-        missing = len(wanted) - self.ndim
+        new_shape = flat_sizes(shape, args, -1)
+        missing = len(new_shape) - self.ndim
         have = (1,) * missing + self.shape
-        target = tuple([old if new == -1 else new for old, new in zip(have, wanted)])
+        target = tuple([old if new == -1 else new for old, new in zip(have, new_shape)])
         if missing < 0 or any([old not in (1, new) for old, new in zip(have, target)]):
-            raise ShapeError(f"expand {self.shape} to {wanted}: only axes of size 1 (and new ones in front) expand")
+            raise ShapeError(f"expand {self.shape} to {new_shape}: only axes of size 1 (and new ones in front) expand")
         return self._broadcast_to(target)
 
     def repeat(self, repeats: int | Sequence[int], *args: int) -> Self:
@@ -204,10 +208,10 @@ class Movement(Operators):
 
     def permute(self, order: int | Sequence[int], *args: int) -> Self:
         """The axes in another order."""
-        wanted = flat_sizes(order, args)
-        axes = tuple([self._axis(axis) for axis in wanted])
+        new_order = flat_sizes(order, args)
+        axes = tuple([self._axis(axis) for axis in new_order])
         if sorted(axes) != list(range(self.ndim)):
-            raise ShapeError(f"permute {self.shape} by {wanted}: need each of 0..{self.ndim - 1} once")
+            raise ShapeError(f"permute {self.shape} by {new_order}: need each of 0..{self.ndim - 1} once")
         return self._moved(Ops.PERMUTE, self.lazydata.permute(axes))
 
     def transpose(self, dim0: int = 1, dim1: int = 0) -> Self:
@@ -254,7 +258,7 @@ class Movement(Operators):
 
     def shrink(self, arg: Amounts) -> Self:
         """The part `start ≤ i < stop` of each axis; None keeps an axis whole (and may stand for one that is not there:
-        programs of this family write such)."""
+        tinygrad programs write such)."""
         amounts = arg if isinstance(arg, (list, tuple)) else (arg,)
         for part in amounts:
             if part is not None and (not isinstance(part, (list, tuple)) or len(part) != 2):
@@ -464,11 +468,11 @@ class Movement(Operators):
         some = [part for part in kept if part.shape[axis] != 0] or kept[:1]
         if len(some) == 1 and not any([part.requires_grad for part in kept]):
             return some[0]
-        found = [as_bits(part.lazydata) for part in some]
-        while len(found) > PARTS_AT_ONCE:
-            groups = [found[first : first + PARTS_AT_ONCE] for first in range(0, len(found), PARTS_AT_ONCE)]
-            found = [_joined(group, axis).contiguous() for group in groups]
-        result = _joined(found, axis)
+        pieces = [as_bits(part.lazydata) for part in some]
+        while len(pieces) > PARTS_AT_ONCE:
+            groups = [pieces[first : first + PARTS_AT_ONCE] for first in range(0, len(pieces), PARTS_AT_ONCE)]
+            pieces = [_joined(group, axis).contiguous() for group in groups]
+        result = _joined(pieces, axis)
         result = result if result.dtype is dtype else result.bitcast(dtype)
         result.note = OwnRule(cat_gradient, [part.lazydata for part in some], axis).on(result)
         return self._taped(result, cat_gradient, tuple(kept), axis)

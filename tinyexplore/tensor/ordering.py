@@ -89,8 +89,8 @@ class Ordering(Indexing):
         if 0 < k <= FEW_WANTED and self._is_long(axis) and self.dtype.itemsize < 8:
             x = self._value().transpose(axis, -1)
             rows = x.reshape((-1, x.shape[-1]))
-            found = first_indices(rows, k, largest).cast(dtypes.default_int)
-            places = found.reshape((*x.shape[:-1], k)).transpose(axis, -1)
+            indices = first_indices(rows, k, largest).cast(dtypes.default_int)
+            places = indices.reshape((*x.shape[:-1], k)).transpose(axis, -1)
         else:
             bounds: list[tuple[int, int] | None] = [None] * self.ndim
             bounds[axis] = (0, k)
@@ -153,13 +153,13 @@ class Ordering(Indexing):
             )
         split: list[int] = []
         for group, have in zip(before, self.shape):
-            known = prod(sizes.get(name, 1) for name in group)
+            known_size = prod(sizes.get(name, 1) for name in group)
             open_names = [name for name in group if name not in sizes]
-            if len(open_names) > 1 or have % max(known, 1) or (not open_names and known != have):
+            if len(open_names) > 1 or have % max(known_size, 1) or (not open_names and known_size != have):
                 raise ShapeError(
                     f"rearrange {formula!r}: an axis of size {have} does not split into {group}; give sizes"
                 )
-            split.extend(sizes.get(name, have // known) for name in group)
+            split.extend(sizes.get(name, have // known_size) for name in group)
         moved = self.reshape(tuple(split)).permute(tuple(names.index(name) for group in after for name in group))
         by_name = dict(zip(names, split))
         return moved.reshape(tuple(math.prod(by_name[name] for name in group) for group in after))
@@ -169,17 +169,17 @@ _ELLIPSIS = "..."
 
 
 def _without_ellipsis(groups: list[list[str]], names: list[str]) -> list[list[str]]:
-    """`...` by itself becomes an axis each, inside parentheses one for all."""
-    found: list[list[str]] = []
+    """`...` alone becomes an axis each, inside parentheses one for all."""
+    result: list[list[str]] = []
     for group in groups:
         if group == [_ELLIPSIS]:
-            found.extend([name] for name in names)
+            result.extend([name] for name in names)
         elif _ELLIPSIS in group:
             at = group.index(_ELLIPSIS)
-            found.append(group[:at] + names + group[at + 1 :])
+            result.append(group[:at] + names + group[at + 1 :])
         else:
-            found.append(group)
-    return found
+            result.append(group)
+    return result
 
 
 def _axis_groups(side: str) -> list[list[str]]:

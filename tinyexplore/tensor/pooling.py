@@ -23,10 +23,10 @@ Sizes = int | Sequence[int]
 
 def per_axis(value: Sizes, count: int, what: str) -> Shape:
     """`value` for each of `count` spatial axes."""
-    found = (value,) * count if isinstance(value, int) else tuple(value)
-    if len(found) != count:
+    values = (value,) * count if isinstance(value, int) else tuple(value)
+    if len(values) != count:
         raise ValueError(f"{what} {value}: need one int, or one for each of {count} spatial axes")
-    return found
+    return values
 
 
 def padding_pairs(padding: Sizes, count: int) -> Pairs:
@@ -118,18 +118,18 @@ class Pooling(Scattering):
         pool = self._pool(kernel_size, stride, dilation, padding, ceil_mode)
         lowest = dtypes.min(self.dtype)
         windows = self.pad(pool.inner, value=lowest)._pooled(pool, lowest)
-        found = windows.max(pool.axes)
+        maxima = windows.max(pool.axes)
         if not return_indices:
-            return found
+            return maxima
         size = self.shape[self.ndim - len(pool.kernel) :]
         places = self._const(0, dtypes.default_int, (prod(size),))._places(0).reshape(size)
         none = prod(size)
         spots = places.pad(pool.inner[-len(size) :], value=none)._pooled(pool, none)
-        kept = windows._value()
-        holds = kept == kept.max(pool.axes, keepdim=True)
+        window_values = windows._value()
+        holds = window_values == window_values.max(pool.axes, keepdim=True)
         if dtypes.is_float(self.dtype):
-            holds = holds | kept.isnan()
-        return found, holds.where(spots, none).min(pool.axes)
+            holds = holds | window_values.isnan()
+        return maxima, holds.where(spots, none).min(pool.axes)
 
     def max_unpool2d(
         self,
@@ -196,7 +196,15 @@ class Pooling(Scattering):
 
 @dataclass(frozen=True)
 class _Pool:
-    """Where windows stand. `inner` is padding; `beyond` what partial windows read after that, None without any."""
+    """The geometry of pooling windows.
+
+    kernel: sizes of a window.
+    step: strides of the windows.
+    gap: dilation.
+    inner: padding.
+    beyond: further padding that partial windows read, or None.
+    axes: the axes of a window's elements.
+    """
 
     kernel: Shape
     step: Shape

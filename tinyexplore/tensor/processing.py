@@ -24,7 +24,7 @@ from tinyexplore.util import config
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from tinyexplore.autograd.tape import Step
+    from tinyexplore.autograd.tape import TapeEntry
 
 
 T = TypeVar("T", bound="Pooling")
@@ -51,8 +51,8 @@ class Processing(Convolvable, Loss):
         Windows (batch, group, 1, *places, in, *kernel) times weights (group, out / groups, in, *kernel), summed over
         the last axes in `acc_dtype` (`dtype` is its later name). `padding` may be "valid" (none) or "same": as much as
         makes the result of single steps as large as the input, the larger half of an odd amount behind. With WINO=1,
-        kernels of 3 places on each axis that move by single steps go by Winograd's minimal filters where these spare
-        more than their transforms cost: on two axes from some 40 channels on.
+        kernels of 3 places on each axis that move by single steps depend on Winograd's minimal filters where these
+        spare more than their transforms cost: on two axes from some 40 channels on.
         """
         acc_dtype = dtype if acc_dtype is None else acc_dtype
         need_tensor(weight, "convolution: the weight")
@@ -186,13 +186,13 @@ class Processing(Convolvable, Loss):
         extra = per_axis(output_padding, places, "output_padding")
         kernel = weight.shape[2:]
         if set(gap) == {1} and max(step) > 1 and min(step) > 0:
-            found = self._spread_and_convolved(weight, groups, step)
+            result = self._spread_and_convolved(weight, groups, step)
             amounts = [(0, 0), (0, 0)]
             for axis, (before, after) in enumerate(padding_pairs(padding, places), 2):
-                wanted = (self.shape[axis] - 1) * step[axis - 2] + kernel[axis - 2] - after + extra[axis - 2]
-                amounts.append((-before, wanted - found.shape[axis]))
-            found = found.pad(amounts)
-            return found if bias is None else found + bias.reshape((1, -1, *(1,) * places))
+                output_size = (self.shape[axis] - 1) * step[axis - 2] + kernel[axis - 2] - after + extra[axis - 2]
+                amounts.append((-before, output_size - result.shape[axis]))
+            result = result.pad(amounts)
+            return result if bias is None else result + bias.reshape((1, -1, *(1,) * places))
         spread = self
         for number, apart in enumerate(step):
             spread = spread._spread(2 + number, apart)
@@ -219,12 +219,14 @@ class Processing(Convolvable, Loss):
         tap_axes, phase_axes = tuple(range(3, 3 + 2 * places, 2)), tuple(range(4, 4 + 2 * places, 2))
         filters = split.flip(tap_axes).permute((0, 2, *phase_axes, 1, *tap_axes))
         filters = filters.reshape((-1, weight.shape[0] // groups, *taps))
-        found = self.conv2d(filters, None, groups, padding=[side for n in reversed(taps) for side in (n - 1, n - 1)])
-        size = found.shape[2:]
+        result = self.conv2d(filters, None, groups, padding=[side for n in reversed(taps) for side in (n - 1, n - 1)])
+        size = result.shape[2:]
         channels = groups * weight.shape[1]
-        apart = found.contiguous().reshape((found.shape[0], channels, *step, *size))
+        apart = result.contiguous().reshape((result.shape[0], channels, *step, *size))
         order = [axis for number in range(places) for axis in (2 + places + number, 2 + number)]
-        return apart.permute((0, 1, *order)).reshape((found.shape[0], channels, *(n * by for n, by in zip(size, step))))
+        return apart.permute((0, 1, *order)).reshape(
+            (result.shape[0], channels, *(n * by for n, by in zip(size, step)))
+        )
 
     def _spread(self, axis: int, apart: int) -> Self:
         """`apart - 1` zeros between neighbours along `axis`."""
@@ -254,9 +256,9 @@ class Processing(Convolvable, Loss):
 
         `enable_gqa`: the third axis from the end are heads; each head of key and value serves several of the query.
         """
-        for name, given in (("key", key), ("value", value), ("attn_mask", attn_mask)):
-            if given is not None or name != "attn_mask":
-                need_tensor(given, f"attention: {name}")
+        for name, operand in (("key", key), ("value", value), ("attn_mask", attn_mask)):
+            if operand is not None or name != "attn_mask":
+                need_tensor(operand, f"attention: {name}")
         if enable_gqa:
             key, value = self._heads_repeated(key), self._heads_repeated(value)
         width = self.shape[-1]
@@ -302,8 +304,8 @@ class Processing(Convolvable, Loss):
         xs: list[Self] = list(given_xs)
         if not isinstance(formula, str):
             raise TypeError(f"einsum: the formula is {shown(formula)}: need text, such as 'ij,jk->ik'")
-        for place, given in enumerate(xs):
-            need_tensor(given, f"einsum {formula!r}: operand {place}")
+        for place, operand in enumerate(xs):
+            need_tensor(operand, f"einsum {formula!r}: operand {place}")
         text, xs = _with_letters_for_dots(formula.replace(" ", ""), xs)
         left, arrow, right = text.partition("->")
         inputs = left.split(",")
@@ -354,17 +356,17 @@ def _with_letters_for_dots(text: str, xs: list[T]) -> tuple[str, list[T]]:
         start = letters.index("...") if "..." in letters else 0
         shapes.append(x.shape[start : start + count])
     shape = broadcast_shape(f"einsum {text!r}", *shapes)
-    found = []
+    formulas = []
     for letters, x, count in zip(inputs, xs, counts):
         if "..." in letters:
             start = letters.index("...")
             x = x.reshape((*x.shape[:start], *(1,) * (len(dots) - count), *x.shape[start:]))
             x = x._broadcast_to((*x.shape[:start], *shape, *x.shape[start + len(dots) :]))
-        found.append(x)
+        formulas.append(x)
     if not arrow:
         named = left.replace("...", "").replace(",", "")
         right = "..." + "".join(sorted(letter for letter in set(named) if named.count(letter) == 1))
-    return ",".join(inputs).replace("...", dots) + "->" + right.replace("...", dots), found
+    return ",".join(inputs).replace("...", dots) + "->" + right.replace("...", dots), formulas
 
 
 def _named_axes(x: T, letters: str, order: Sequence[str]) -> T:
@@ -380,7 +382,7 @@ def _named_axes(x: T, letters: str, order: Sequence[str]) -> T:
 
 
 @gradient_by_tensors
-def convolution_gradient(step: Step, values: Sequence[Processing], g: Processing) -> tuple[Processing | None, ...]:
+def convolution_gradient(step: TapeEntry, values: Sequence[Processing], g: Processing) -> tuple[Processing | None, ...]:
     """y = x ⋆ w: dx is the transposed convolution of g with w, dw the windows of x times g, over batch and places.
 
     The tape would add up overlapping windows instead, of which there are as many values as a convolution multiplies.

@@ -32,7 +32,7 @@ SHORTEST_BLOCK = 1 << 14
 MOST_BLOCKS = 16
 PLACE_BITS = 32
 LOWER = (1 << PLACE_BITS) - 1
-WORTH_TWO_LEVELS = 2  # so many times less must be looked at for the further kernels
+WORTH_TWO_LEVELS = 2  # so many times less must be examined for the further kernels
 
 
 def sorted_indices(x: T, descending: bool) -> T:
@@ -84,10 +84,10 @@ def run_size(length: int, count: int) -> int:
 
 def _least(packed: T, count: int) -> T:
     """The `count` least elements of each row, no two of which are equal, in order."""
-    found = [packed.min(1, keepdim=True)]
-    while len(found) < count:
-        found.append((packed > found[-1]).where(packed, dtypes.max(dtypes.int64)).min(1, keepdim=True))
-    return found[0].cat(*found[1:], dim=1)
+    smallest = [packed.min(1, keepdim=True)]
+    while len(smallest) < count:
+        smallest.append((packed > smallest[-1]).where(packed, dtypes.max(dtypes.int64)).min(1, keepdim=True))
+    return smallest[0].cat(*smallest[1:], dim=1)
 
 
 def in_order(x: T, descending: bool) -> T:

@@ -42,8 +42,11 @@ _drawing = Lock()  # every tensor gets numbers of its own, whichever thread asks
 
 @dataclass
 class Generator:
-    """Where the random numbers of this process come from. `drawn`: how many there were, but for those of the first
-    call; None before it."""
+    """The random number generator of this process.
+
+    seed: the seed.
+    drawn: how many numbers were drawn after the first call; None before it.
+    """
 
     seed: int = 0
     drawn: int | None = None
@@ -68,7 +71,7 @@ class Generator:
         return LazyBuffer.from_buffer(buffer, shape).copy_to_device(device)
 
     def fill(self, buffer: Buffer, size: int) -> None:
-        """Draws anew what `next_key` made for `size` numbers, or, for 0, all that `next_words` made."""
+        """Draws again what `next_key` made for `size` numbers, or, for 0, all that `next_words` made."""
         with _drawing:
             count = 0 if self.drawn is None else self.drawn + (size or 1)
             seed, self.drawn = self.seed, count
@@ -163,10 +166,10 @@ def rand(kind: type[T], shape: tuple[int, ...], dtype: Any, device: str) -> T:
     if not size:
         generator.drawn = generator.drawn or 0
         return kind._wrap(LazyBuffer.const(0.0, target, device, shape))
-    found = uniform_of(random_bits(kind, size, device))
+    numbers = uniform_of(random_bits(kind, size, device))
     if target in BELOW_ONE:
-        found = found.minimum(BELOW_ONE[target])
-    return found.cast(target).reshape(shape)
+        numbers = numbers.minimum(BELOW_ONE[target])
+    return numbers.cast(target).reshape(shape)
 
 
 def between(drawn: T, low: float, high: float, target: DType) -> T:
@@ -240,11 +243,11 @@ def places_in(bounds: T, values: T) -> T:
     if count <= FEW_BOUNDS:
         return (values.unsqueeze(-1) >= bounds.unsqueeze(1)).sum(-1)
     table = bounds.contiguous().unsqueeze(1)
-    found = values._const(0, dtypes.default_int, values.shape)
+    index = values._const(0, dtypes.default_int, values.shape)
     step = 1 << (count.bit_length() - 1)
     while step:
-        probe = found + step
+        probe = index + step
         below = table._picked((probe - 1).minimum(count - 1).unsqueeze(-1)) <= values
-        found = ((probe <= count) & below).where(probe, found)
+        index = ((probe <= count) & below).where(probe, index)
         step >>= 1
-    return found
+    return index

@@ -56,8 +56,8 @@ class Reduction(Movement, Functions):
                     f"{what} over axes {axes} of shape {self.shape}: there is no {what} of nothing; "
                     "leave empty tensors out, or cat() a neutral element first"
                 )
-            kept = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
-            result = self._unmoved(identity, kept)
+            kept_shape = tuple(1 if i in axes else size for i, size in enumerate(self.shape))
+            result = self._unmoved(identity, kept_shape)
         else:
             result = self._reduced(op, axes)
         return result if keepdim else result._without_axes(axes)
@@ -69,9 +69,9 @@ class Reduction(Movement, Functions):
         self, op: Ops, axis: Axes, keepdim: bool, acc_dtype: DTypeLike | None, identity: ConstType
     ) -> Self:
         wide = sum_dtype(self.dtype) if acc_dtype is None else to_dtype(acc_dtype)
-        found = self.cast(wide)._reduce(op, axis, keepdim, identity, "sum")
+        reduced = self.cast(wide)._reduce(op, axis, keepdim, identity, "sum")
         is_narrow_float = acc_dtype is None and dtypes.is_float(self.dtype)
-        return found.cast(self.dtype) if is_narrow_float else found
+        return reduced.cast(self.dtype) if is_narrow_float else reduced
 
     def sum(
         self,
@@ -162,8 +162,8 @@ class Reduction(Movement, Functions):
     def _argument(self, op: Ops, axis: int | None, keepdim: bool) -> Self:
         if axis is None:
             flat = self.reshape((self.numel(),))
-            found = flat._argument(op, 0, False)
-            return found.reshape((1,) * self.ndim) if keepdim else found
+            index = flat._argument(op, 0, False)
+            return index.reshape((1,) * self.ndim) if keepdim else index
         at = self._axis(axis)
         if self.ndim == 0:
             return self._const(0, dtypes.default_int)
@@ -271,8 +271,8 @@ class Reduction(Movement, Functions):
         shift = (anchor._later(at, 0.0) - anchor).exp()
         factor = largest._later(at, -math.inf).eq(-math.inf).where(0.0, shift)
         total = (own - anchor).exp().lazydata.recurrence(factor.lazydata, at)
-        found = (self._wrap(total).log() + anchor).lazydata
-        return x._by_own_rule(found, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
+        result = (self._wrap(total).log() + anchor).lazydata
+        return x._by_own_rule(result, logcumsumexp_gradient, (x,), at).cast(self._float().dtype)
 
     def _later(self, axis: int, first: float) -> Self:
         """Each element one place later along `axis`, after `first`."""
@@ -303,15 +303,15 @@ class Reduction(Movement, Functions):
         """(x - mean) · invstd · weight + bias, these given per place of `axis`."""
         axes = self._axes(axis)
         count = product([self.shape[one] for one in axes])
-        given: Self | None
-        for name, given in (("weight", weight), ("bias", bias), ("mean", mean), ("invstd", invstd)):
-            if given is None and name in ("weight", "bias"):
+        parameter: Self | None
+        for name, parameter in (("weight", weight), ("bias", bias), ("mean", mean), ("invstd", invstd)):
+            if parameter is None and name in ("weight", "bias"):
                 continue
-            need_tensor(given, f"batchnorm: {name}")
-            if given is not None and name != "invstd" and given.numel() != count:
+            need_tensor(parameter, f"batchnorm: {name}")
+            if parameter is not None and name != "invstd" and parameter.numel() != count:
                 raise ShapeError(
                     f"batchnorm of shape {self.shape} over axis {axis}, which has {count} channels: {name} has shape "
-                    f"{given.shape}; make the layer for {count} channels"
+                    f"{parameter.shape}; make the layer for {count} channels"
                 )
         shape = tuple(size if i in axes else 1 for i, size in enumerate(self.shape))
         x = self - mean.reshape(shape)

@@ -39,17 +39,17 @@ class Resampling(Indexing):
             raise TypeError(f"interpolate {self.shape} to {shown(size)}: need one size for each of the last axes")
         for one in size:
             need_int(one, "interpolate: a size")
-        wanted = tuple(size)
-        if len(wanted) > self.ndim or min(wanted, default=1) < 1:
-            raise ShapeError(f"interpolate {self.shape} to {wanted}: need 1 to {self.ndim} sizes, each 1 at least")
+        output_size = tuple(size)
+        if len(output_size) > self.ndim or min(output_size, default=1) < 1:
+            raise ShapeError(f"interpolate {self.shape} to {output_size}: need 1 to {self.ndim} sizes, each 1 at least")
         result = self
         if not mode.startswith("nearest"):
             is_wide_int = dtypes.is_int(self.dtype) and self.dtype.itemsize >= 4  # float32 has not all of them
             result = result.cast(dtypes.float64 if is_wide_int else wide_float(self._float().dtype))
-        for number, count in enumerate(wanted):
-            axis = self.ndim - len(wanted) + number
+        for number, count in enumerate(output_size):
+            axis = self.ndim - len(output_size) + number
             if result.shape[axis] == 0:
-                raise ShapeError(f"interpolate {self.shape} to {wanted}: axis {axis} has nothing to sample")
+                raise ShapeError(f"interpolate {self.shape} to {output_size}: axis {axis} has nothing to sample")
             result = result._resampled(axis, count, mode, align_corners)
         if self.dtype is result.dtype or self.is_floating_point():
             return result.cast(self.dtype)

@@ -44,13 +44,13 @@ class Scattering(Indexing):
             none = target._const(False, dtypes.bool, target.shape)
             is_named = none._scattered_in(None, axis, index, none._const(True, shape=index.shape))
             start = is_named.where(reduce_identity(op, self.dtype).arg, target)
-        found = start._scattered_in(op, axis, index, source, is_mean=reduce == "mean")
+        result = start._scattered_in(op, axis, index, source, is_mean=reduce == "mean")
         if reduce == "mean":
             counts = target._const(0, dtypes.default_int, target.shape)
             counts = counts._scattered_in(Ops.ADD, axis, index, counts._const(1, shape=index.shape))
-            number = ((counts + 1) if include_self else counts.maximum(1)).cast(found.dtype)
-            found = found / number if dtypes.is_float(found.dtype) else found // number
-        return self._with_part(found.cast(self.dtype))
+            number = ((counts + 1) if include_self else counts.maximum(1)).cast(result.dtype)
+            result = result / number if dtypes.is_float(result.dtype) else result // number
+        return self._with_part(result.cast(self.dtype))
 
     def _scatter_operands(self, dim: int, index: Self, src: Any) -> tuple[int, Self, Self, Self]:
         """The axis, the part of this tensor that can be written, and of one shape: the index and what goes there."""
@@ -62,8 +62,8 @@ class Scattering(Indexing):
             need_number(src, "scatter: what is written")
             value = index._const(checked(src, self.dtype), self.dtype)
         fits = index.ndim == value.ndim == self.ndim and all(
-            asked <= given and (i == axis or asked <= have)
-            for i, (asked, given, have) in enumerate(zip(index.shape, value.shape, self.shape))
+            requested <= provided and (i == axis or requested <= have)
+            for i, (requested, provided, have) in enumerate(zip(index.shape, value.shape, self.shape))
         )
         if not fits:
             raise ShapeError(
@@ -71,8 +71,10 @@ class Scattering(Indexing):
             )
         if not dtypes.is_int(index.dtype):
             raise OperandError(f"scatter by a tensor of {index.dtype.name}: need ints")
-        around = [(0, have if i == axis else asked) for i, (asked, have) in enumerate(zip(index.shape, self.shape))]
-        source = value.shrink([(0, asked) for asked in index.shape]).cast(self.dtype)
+        around = [
+            (0, have if i == axis else requested) for i, (requested, have) in enumerate(zip(index.shape, self.shape))
+        ]
+        source = value.shrink([(0, requested) for requested in index.shape]).cast(self.dtype)
         return axis, self.shrink(around), index.cast(index_dtype(index.dtype)), source
 
     def _with_part(self, part: Self) -> Self:
@@ -89,22 +91,22 @@ class Scattering(Indexing):
         """The elements where `mask` is true, in one axis (this computes the mask); with `size` cut or filled to it."""
         need_tensor(mask, "masked_select: the mask")
         shape = broadcast_shape("masked_select", self.shape, mask.shape)
-        found = self._broadcast_to(shape).flatten()[mask.cast(dtypes.bool)._broadcast_to(shape).flatten()]
-        return found if size is None else found._to_rows(size, fill_value)
+        selected = self._broadcast_to(shape).flatten()[mask.cast(dtypes.bool)._broadcast_to(shape).flatten()]
+        return selected if size is None else selected._to_rows(size, fill_value)
 
     def nonzero(self, size: int | None = None, fill_value: ConstType = 0) -> Self:
         """The coordinates of the elements that are not 0, one row each (this computes the tensor); with `size` cut or
         filled to so many rows."""
         places = self._true_places()
         if not places:
-            found = self._const(0, dtypes.default_int, (int(bool(self.item())), 0))
+            coordinates = self._const(0, dtypes.default_int, (int(bool(self.item())), 0))
         else:
-            found = places[0].stack(*places[1:], dim=1)
-        return found if size is None else found._to_rows(size, fill_value)
+            coordinates = places[0].stack(*places[1:], dim=1)
+        return coordinates if size is None else coordinates._to_rows(size, fill_value)
 
     def _to_rows(self, size: int, fill_value: ConstType) -> Self:
         """`size` along the first axis."""
-        kept = min(size, self.shape[0])
+        rows = min(size, self.shape[0])
         rest: list[tuple[int, int]] = [(0, 0)] * (self.ndim - 1)
-        part = self.shrink([(0, kept), *((0, have) for have in self.shape[1:])])
-        return part.pad([(0, size - kept), *rest], value=fill_value)
+        part = self.shrink([(0, rows), *((0, have) for have in self.shape[1:])])
+        return part.pad([(0, size - rows), *rest], value=fill_value)

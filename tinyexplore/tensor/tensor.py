@@ -27,8 +27,8 @@ class Tensor(Processing, LinearAlgebra, Resampling, NamedCasts):
 
     def __repr__(self) -> str:
         state = "realized" if self.lazydata.is_realized else f"lazy {self.lazydata.op.name}"
-        asked = ", requires_grad" if self.requires_grad else ""
-        return f"<Tensor {self.shape} {self.dtype.name} on {self.device}, {state}{asked}>"
+        suffix = ", requires_grad" if self.requires_grad else ""
+        return f"<Tensor {self.shape} {self.dtype.name} on {self.device}, {state}{suffix}>"
 
     # *** modes ***
 

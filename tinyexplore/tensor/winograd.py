@@ -95,12 +95,12 @@ def minimal_filters(x: T, weight: T, groups: int) -> T:
     filters = _transformed(filters.reshape((groups, TAPS**places, -1)), FILTER, places)
     filters = filters.reshape((groups, tile, outs // groups, ins // groups)).contiguous()
     products = filters.dot(data).contiguous()  # (group, place, out, tiles of all pictures)
-    found = _transformed(products.reshape((groups, tile, -1)), OUTPUT, places)
-    found = found.reshape((groups, *(RESULTS,) * places, outs // groups, batch, *tiles))
+    result = _transformed(products.reshape((groups, tile, -1)), OUTPUT, places)
+    result = result.reshape((groups, *(RESULTS,) * places, outs // groups, batch, *tiles))
     order = [1 + places + 1, 0, 1 + places]
     for axis in range(places):
         order += [3 + places + axis, 1 + axis]
-    joined = found.permute(tuple(order)).reshape((batch, outs, *(t * RESULTS for t in tiles)))
+    joined = result.permute(tuple(order)).reshape((batch, outs, *(t * RESULTS for t in tiles)))
     return joined.shrink([None, None, *((0, count) for count in size)])
 
 

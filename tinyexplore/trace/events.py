@@ -28,9 +28,12 @@ class UserFrame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StageBegan:
-    """A stage starts with `root`. Stages nest: "schedule" holds "fuse"; "compile kernel" holds every pass.
+    """A stage started. Stages nest: "schedule" contains "fuse"; "compile kernel" contains every pass.
 
-    `kernel` is the number of the kernel that the stage works for (None: before kernels; inside a stage: its kernel).
+    stage: its name.
+    root: its input graph.
+    kernel: the number of the kernel that it works on; None where the stage around it determines the kernel, or there is
+      none yet.
     """
 
     stage: str
@@ -40,7 +43,12 @@ class StageBegan:
 
 @dataclass(frozen=True, slots=True)
 class StageEnded:
-    """The innermost open stage of that name ends; `root` is what it returned, `seconds` its wall time."""
+    """The innermost open stage of that name ended.
+
+    stage: its name.
+    root: its result.
+    seconds: its wall time.
+    """
 
     stage: str
     root: Any
@@ -49,9 +57,12 @@ class StageEnded:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A Tensor operation built this LazyBuffer. `src` is copied: realising a LazyBuffer forgets its sources.
+    """A Tensor operation built a LazyBuffer.
 
-    `calls`: the public functions in which that was, the user's own call first: ("softmax", "max").
+    lazybuffer: the new LazyBuffer.
+    src: a copy of its sources, since realizing a LazyBuffer clears them.
+    user_frame: the user's line, or None.
+    calls: the public functions that built it, the user's own call first: ("softmax", "max").
     """
 
     lazybuffer: Any
@@ -60,7 +71,7 @@ class Recorded:
     calls: tuple[str, ...] = ()
 
 
-class Compared(NamedTuple):
+class NumberCompared(NamedTuple):
     """Two numbers that led to a decision: `value` of `what`, which is `over` its `bound`, or within it."""
 
     what: str
@@ -69,7 +80,7 @@ class Compared(NamedTuple):
     over: bool
 
 
-class Weighed(NamedTuple):
+class OptionsScored(NamedTuple):
     """What a decision chose from: each of `options` with its score, and the one `chosen`, "" for none of them. `least`:
     the lowest score is the best."""
 
@@ -80,9 +91,13 @@ class Weighed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """`decision` (a `tinyexplore.kernel.decisions.Decision`) is asked for Opts, or not, as `settled_by` has answered
-    its question before. What is compared, weighed and applied from then on is its doing, until another is asked."""
+class HeuristicConsidered:
+    """A heuristic was considered. Comparisons, scores and opts that follow are its own, until the next one is
+    considered.
+
+    decision: the `tinyexplore.kernel.decisions.Heuristic`.
+    settled_by: the heuristic that had settled the same aspect before, so that this one was skipped; or "".
+    """
 
     decision: Any
     settled_by: str
@@ -90,25 +105,30 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The scheduler's decision on one LazyBuffer, and its reason.
+    """The scheduler decided on one LazyBuffer.
 
+    lazybuffer: the LazyBuffer.
     decision: "realize" | "fuse" | "duplicate" | "keep" | "view" | "split" | "merge" | "hoist".
+    reason: why, as text.
     compared: the numbers that the scheduler compared, in that order.
-    obstacle: what forbids computing the node where it is read; "" where nothing does, or only the cost.
-    equal_to: the node that a merged one is computed with.
+    obstacle: why fusion is illegal; "" where it is legal, or only too expensive.
+    equal_to: of a merged node: the node that replaces it.
     """
 
     lazybuffer: Any
     decision: str
     reason: str
-    compared: tuple[Compared, ...] = ()
+    compared: tuple[NumberCompared, ...] = ()
     obstacle: str = ""
     equal_to: Any = None
 
 
 @dataclass(frozen=True, slots=True)
-class Permitted:
-    """What the scheduler may overwrite: the `Writes` with which the innermost open stage was asked for."""
+class WritesAllowed:
+    """The in-place writes that the innermost open stage may do.
+
+    writes: the `Writes`.
+    """
 
     writes: Any
 
@@ -123,8 +143,12 @@ class Rewrote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Transformed:
-    """`transform` (a `tinyexplore.codegen.Transform`) made `after` of the whole graph `before`, in the innermost open
-    stage, which is its own; the same, where there was nothing to do."""
+    """A graph pass ran, in the innermost open stage.
+
+    transform: the `tinyexplore.codegen.GraphPass`.
+    before: the graph before.
+    after: the graph after; the same object where there was nothing to do.
+    """
 
     transform: Any
     before: Any
@@ -132,7 +156,7 @@ class Transformed:
 
 
 class Rebuilt(NamedTuple):
-    """`before` was made anew as `after`, because its sources changed."""
+    """`before` was rebuilt as `after`, because its sources changed."""
 
     before: Any
     after: Any
@@ -147,7 +171,7 @@ class Derived(NamedTuple):
 
 
 class SourceLine(NamedTuple):
-    """One line of a listing and the UOps that made it (empty only for text that no UOp asked for)."""
+    """One line of a listing and the UOps that made it (empty only for text that no UOp requested)."""
 
     text: str
     uops: tuple[Any, ...]
@@ -165,7 +189,13 @@ source_line: Callable[[tuple[str, tuple[Any, ...]]], SourceLine] = partial(tuple
 
 @dataclass(frozen=True, slots=True)
 class OptApplied:
-    """`opt` turned kernel `before` into `after`; `reason` is the heuristic's, in words."""
+    """An Opt was applied.
+
+    before: the kernel before.
+    opt: the Opt.
+    after: the kernel after.
+    reason: the reason that the heuristic gave, as text.
+    """
 
     before: Any
     opt: Any
@@ -175,15 +205,26 @@ class OptApplied:
 
 @dataclass(frozen=True, slots=True)
 class OptRejected:
+    """An Opt was rejected as illegal.
+
+    kernel: the kernel.
+    opt: the Opt.
+    reason: why it is illegal, as text.
+    """
+
     kernel: Any
     opt: Any
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """One candidate of a search was timed: `seconds` is its best, infinite where it was lost; `note` says why, or
-    where else the time is from."""
+class CandidateMeasured:
+    """A candidate of a search was timed.
+
+    kernel: the candidate.
+    seconds: its best time; infinite where it failed.
+    note: why it failed, or where else the time is from.
+    """
 
     kernel: Any
     seconds: float
@@ -192,9 +233,13 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """How far the present round of a search for `kernel` is: `compiled` and `measured` of `candidates`.
+    """Progress of a search, recorded only for progress displays (`register_progress`).
 
-    Told only to whoever shows progress (`register_progress`). `best_seconds`: the best so far, in all rounds.
+    kernel: the kernel that is searched for.
+    compiled: candidates compiled in this round.
+    measured: candidates measured in this round.
+    candidates: candidates of this round.
+    best_seconds: the best time of all rounds so far.
     """
 
     kernel: Any
@@ -206,9 +251,14 @@ class Searching:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A search that began with kernel `before` chose `after`; the seconds of both, run in turns.
+    """A search ended.
 
-    They are the same kernel where nothing was faster. `tried`: how many were measured; `reason`: the outcome in words.
+    before: the kernel that it began with.
+    after: the kernel that it chose; the same where nothing was faster.
+    before_seconds: the time of `before`, measured interleaved with that of `after`.
+    after_seconds: the time of `after`.
+    tried: number of candidates measured.
+    reason: the outcome as text.
     """
 
     before: Any
@@ -221,7 +271,12 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A listing of `program` (a `ProgramSpec`): language "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python"."""
+    """A listing of a program was written.
+
+    program: the `ProgramSpec`.
+    language: "uops" | "c" | "llvm" | "llvm-opt" | "asm" | "python".
+    lines: its lines, with the UOps that each was written for.
+    """
 
     program: Any
     language: str
@@ -230,7 +285,13 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """`program` is machine code now; `code_bytes` of it are instructions (0: nobody tells)."""
+    """A program was compiled.
+
+    program: the `ProgramSpec`.
+    seconds: seconds that the compiler took.
+    cached: whether the machine code came from a cache.
+    code_bytes: size of the machine code in bytes (0: unknown).
+    """
 
     program: Any
     seconds: float
@@ -240,7 +301,13 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """`exec_item` ran once in `seconds` (wall), moving at least `bytes_moved` and doing `flops`."""
+    """A kernel or copy ran once.
+
+    exec_item: the ExecItem.
+    seconds: wall time.
+    bytes_moved: the least bytes read and written.
+    flops: floating-point operations.
+    """
 
     exec_item: Any
     seconds: float
@@ -266,7 +333,7 @@ class Retimed:
 
 
 @dataclass(frozen=True, slots=True)
-class StoodIn:
+class NativeFallback:
     """This machine cannot execute the program of `exec_item`, for `reason`: native code computed its results, so it has
     no times."""
 
@@ -275,9 +342,12 @@ class StoodIn:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownAlready:
-    """Kernel number `kernel` is gone through because somebody wants to see every stage: otherwise it would have been
-    found, "in this process" or "on disk"."""
+class CacheHit:
+    """A cached kernel is lowered again, because the recorder needs every stage.
+
+    kernel: the number of the kernel.
+    where: where the cache has it: "in this process" or "on disk".
+    """
 
     kernel: int
     where: str
@@ -285,15 +355,21 @@ class KnownAlready:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What the intermediates of one schedule, or of a captured call, need (a `tinyexplore.engine.MemoryPlan`)."""
+    """The memory planner placed the intermediates of a schedule, or of a captured call.
+
+    plan: the `tinyexplore.engine.MemoryPlan`.
+    """
 
     plan: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """What of a replay its device launches together: `sizes`, the kernels of each graph. apart: what no graph has, in
-    words, with why."""
+    """Which kernels of a replay a device launches together.
+
+    sizes: number of kernels in each graph.
+    apart: kernels outside of any graph, as text, with the reason.
+    """
 
     sizes: tuple[int, ...]
     apart: tuple[str, ...]
@@ -301,11 +377,21 @@ class Launches:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
+    """A buffer was allocated.
+
+    buffer: its `BufferKey`.
+    """
+
     buffer: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Freed:
+    """A buffer was freed.
+
+    buffer: its `BufferKey`.
+    """
+
     buffer: Any
 
 
@@ -313,26 +399,26 @@ Event = (
     StageBegan
     | StageEnded
     | Recorded
-    | Compared
-    | Weighed
-    | Asked
+    | NumberCompared
+    | OptionsScored
+    | HeuristicConsidered
     | Decided
-    | Permitted
+    | WritesAllowed
     | Rewrote
     | Transformed
     | Rebuilt
     | Derived
     | OptApplied
     | OptRejected
-    | Measured
+    | CandidateMeasured
     | Searching
     | Searched
     | Rendered
     | Compiled
     | Ran
     | Retimed
-    | StoodIn
-    | KnownAlready
+    | NativeFallback
+    | CacheHit
     | Planned
     | Launches
     | Allocated

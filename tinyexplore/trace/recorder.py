@@ -16,14 +16,14 @@ from tinyexplore.trace.events import Event, StageBegan, StageEnded
 R = TypeVar("R")
 
 
-class _Watch(ref[Any]):
+class _FinalizedRef(ref[Any]):
     """What is to be recorded when something is gone."""
 
     __slots__ = ("event",)
     event: Event
 
 
-class Entry(NamedTuple):
+class RecordedEvent(NamedTuple):
     """One recorded event.
 
     event: what the engine reported.
@@ -43,14 +43,14 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self.log: list[Entry] = []
-        self._watched: set[_Watch] = set()
-        self._gone: deque[_Watch] = deque()
+        self.log: list[RecordedEvent] = []
+        self._watched: set[_FinalizedRef] = set()
+        self._gone: deque[_FinalizedRef] = deque()
         self._turn = Lock()  # threads that compile tell of it, too
 
     def record(self, event: Event) -> None:
         with self._turn:
-            self.log.append(Entry(event, perf_counter(), get_ident()))
+            self.log.append(RecordedEvent(event, perf_counter(), get_ident()))
 
     @property
     def events(self) -> list[Event]:
@@ -64,7 +64,7 @@ class Recorder:
         """`event` is recorded when nobody has `one` any more: by the next `record_gone`, or when the recording ends.
 
         No Python runs when it goes: an interrupt that arrived then would be lost."""
-        watch = _Watch(one, self._gone.append)
+        watch = _FinalizedRef(one, self._gone.append)
         watch.event = event
         self._watched.add(watch)
 
@@ -149,7 +149,7 @@ def recording(recorder: Recorder | None) -> Iterator[Recorder | None]:
 
 @contextmanager
 def recording_unless_heard(recorder: Recorder | None) -> Iterator[None]:
-    """Events go to `recorder` inside the block where nobody listens."""
+    """Events go to `recorder` inside the block where no recorder is attached."""
     if active_recorder() is not None:
         yield
         return
@@ -159,7 +159,7 @@ def recording_unless_heard(recorder: Recorder | None) -> Iterator[None]:
 
 @contextmanager
 def stage(name: str, root: object, kernel: int | None, result: object) -> Iterator[None]:
-    """The block, told as a stage of kernel number `kernel`: began with `root`, ended with `result`."""
+    """The block, recorded as a stage of kernel number `kernel`: began with `root`, ended with `result`."""
     recorder = active_recorder()
     if recorder is None:
         yield
@@ -173,7 +173,7 @@ def stage(name: str, root: object, kernel: int | None, result: object) -> Iterat
 
 
 def staged(stage: str, root: object, work: Callable[[], R], *, kernel: int | None = None) -> R:
-    """`work()`, told as a stage: began with `root`, ended with what it returned."""
+    """`work()`, recorded as a stage: began with `root`, ended with what it returned."""
     recorder = active_recorder()
     if recorder is None:
         return work()

@@ -1,6 +1,6 @@
 """The one IR node, patterns and rules over it, and rewriting."""
 
-from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
+from tinyexplore.uop.ops import Axis, AxisKind, OpGroups, Ops
 from tinyexplore.uop.pattern import PatternMatcher, Rule, UPat, cvar, law, rule, var
 from tinyexplore.uop.rewrite import RewriteError, graph_rewrite
 from tinyexplore.uop.symbolic import SymbolicError
@@ -9,7 +9,7 @@ from tinyexplore.uop.uop import UOp, index_const
 __all__ = [
     "Axis",
     "AxisKind",
-    "Group",
+    "OpGroups",
     "Ops",
     "PatternMatcher",
     "RewriteError",

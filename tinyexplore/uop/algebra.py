@@ -9,7 +9,7 @@ from __future__ import annotations
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.uop.bounds import bounds, is_exact
 from tinyexplore.uop.divmod import from_terms, linear_form, quotient, remainder
-from tinyexplore.uop.ops import Group, Ops
+from tinyexplore.uop.ops import OpGroups, Ops
 from tinyexplore.uop.pattern import PatternMatcher, UPat, cvar, law, rule, var
 from tinyexplore.uop.semantics import evaluate, wrap
 from tinyexplore.uop.uop import UOp, index_const
@@ -49,7 +49,7 @@ where_where = law("where_where", b.where(b.where(x, y), z), b.where(x, z), "The 
 less_self = law("less_self", i < i, False)
 
 
-@rule(UPat.of(Group.ALU, name="node", every=Ops.CONST))
+@rule(UPat.of(OpGroups.ALU, name="node", every=Ops.CONST))
 def fold_constants(node: UOp) -> UOp | None:
     """An operation on constants is done at compile time, by the reference semantics."""
     dtype = node.dtype
@@ -59,7 +59,7 @@ def fold_constants(node: UOp) -> UOp | None:
     return UOp.const(dtype, evaluate(node.op, dtype.scalar, *[src.arg for src in node.src], src_dtypes=kinds))
 
 
-@rule(UPat.of(Group.COMPARE, i, j, name="node"))
+@rule(UPat.of(OpGroups.COMPARE, i, j, name="node"))
 def compare_by_bounds(node: UOp) -> UOp | None:
     """A comparison whose sides cannot overlap is decided by their bounds."""
     low, high = bounds(node)
@@ -115,15 +115,15 @@ def collect_terms(node: UOp) -> UOp | None:
     """Terms that differ by a constant factor become one; the constant goes last."""
     if node.dtype.count > 1:
         return None
-    found, constant, count = linear_form(node)
-    if len(found) + (constant != 0) == count and all(found.values()):
+    terms, constant, count = linear_form(node)
+    if len(terms) + (constant != 0) == count and all(terms.values()):
         return None
-    return from_terms(found, constant)
+    return from_terms(terms, constant)
 
 
 @rule(UPat.of(Ops.IDIV, k, ci))
 def divide_terms(k: UOp, c: UOp) -> UOp | None:
-    """What the divisor divides is taken out of the division; the rest goes by its bounds."""
+    """What the divisor divides is taken out of the division; the rest depends on its bounds."""
     low, high = bounds(k)
     if c.arg <= 0 or k.dtype.count > 1 or low < 0 or not is_exact(k):
         return None
@@ -132,7 +132,7 @@ def divide_terms(k: UOp, c: UOp) -> UOp | None:
 
 @rule(UPat.of(Ops.MOD, k, ci))
 def remainder_of_terms(k: UOp, c: UOp) -> UOp | None:
-    """What the divisor divides leaves no remainder; the rest goes by its bounds."""
+    """What the divisor divides leaves no remainder; the rest depends on its bounds."""
     low, high = bounds(k)
     if c.arg <= 0 or k.dtype.count > 1 or low < 0 or not is_exact(k):
         return None

@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import cache
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop.ops import Group, Ops
+from tinyexplore.uop.ops import OpGroups, Ops
 from tinyexplore.uop.uop import Queries, UOp
 
 Bounds = tuple[int, int]
-ARITHMETIC = Group.BINARY - Group.COMPARE
+ARITHMETIC = OpGroups.BINARY - OpGroups.COMPARE
 # integer operations that can give any value of their dtype, as far as this module knows
-ANY_VALUE = Group.DOT | {Ops.POW, Ops.BITCAST, Ops.SHL, Ops.SHR}
+ANY_VALUE = OpGroups.DOT | {Ops.POW, Ops.BITCAST, Ops.SHL, Ops.SHR}
 
 
 def bounds(node: UOp) -> Bounds:
     """(least, greatest) of an integer or bool node; the limits of its dtype where nothing better is known."""
-    found = node._bounds
-    if found is not None:
-        return found
+    cached = node._bounds
+    if cached is not None:
+        return cached
     stack = [node]
     while stack:
         inner = stack[-1]
@@ -41,7 +41,7 @@ def vmax(node: UOp) -> int:
 
 
 def is_exact(node: UOp) -> bool:
-    """True where the arithmetic of this integer node cannot wrap: its interval fits the dtype by itself."""
+    """True where the arithmetic of this integer node cannot wrap: its interval fits the dtype alone."""
     low, high = widest = limits(node.dtype)
     if bounds(node) != widest:
         return True  # narrower than the type: found by the interval
@@ -88,7 +88,7 @@ def _interval(node: UOp) -> Bounds | None:
         return node.arg[1], node.arg[2]
     if op is Ops.BIND:
         return bounds(src[0])  # not its value: what is built serves them all
-    if op in Group.COMPARE:
+    if op in OpGroups.COMPARE:
         return _compare(op, src)
     if op in (Ops.CAST, Ops.WHERE, Ops.VECTORIZE, Ops.GEP):
         return _passed_on(op, src)
@@ -98,7 +98,7 @@ def _interval(node: UOp) -> Bounds | None:
     if op is Ops.MULACC:
         product = _of_two(Ops.MUL, bounds(src[0]), bounds(src[1]), node.dtype)
         return None if product is None else _of_two(Ops.ADD, product, bounds(src[2]), node.dtype)
-    if op in Group.ALU and op not in ANY_VALUE:
+    if op in OpGroups.ALU and op not in ANY_VALUE:
         raise NotImplementedError(f"bounds of {op.name}: this integer operation has no interval arithmetic")
     return None
 
@@ -140,8 +140,8 @@ def _quotient(first: Bounds, second: Bounds) -> Bounds:
     if a >= 0 and c > 0:
         return a // d, b // c
     divisors = [y for y in (c, d, -1, 1) if y != 0 and c <= y <= d]
-    found = [_truncated(x, y) for x in first for y in divisors]
-    return _hull([*found, 0] if c <= 0 <= d else found)
+    quotients = [_truncated(x, y) for x in first for y in divisors]
+    return _hull([*quotients, 0] if c <= 0 <= d else quotients)
 
 
 def _truncated(value: int, divisor: int) -> int:
@@ -197,8 +197,8 @@ def _passed_on(op: Ops, src: tuple[UOp, ...]) -> Bounds | None:
     values = src[1:] if op is Ops.WHERE else src
     if not all(_counts(value.dtype) for value in values):
         return None
-    found = [bounds(value) for value in values]
-    return min(low for low, _ in found), max(high for _, high in found)
+    intervals = [bounds(value) for value in values]
+    return min(low for low, _ in intervals), max(high for _, high in intervals)
 
 
 Queries.bounds = bounds

@@ -170,8 +170,8 @@ def _quotient(parts: Parts | None, divisor: int) -> UOp | None:
         divisor //= unit
     elif common == 1 and not has_whole:
         return None
-    found = small if divisor == 1 else _or(quotient(small, divisor), Ops.IDIV, small, divisor)
-    return from_terms(*whole) + found if has_whole else found
+    result = small if divisor == 1 else _or(quotient(small, divisor), Ops.IDIV, small, divisor)
+    return from_terms(*whole) + result if has_whole else result
 
 
 def _remainder(parts: Parts | None, divisor: int) -> UOp | None:
@@ -190,10 +190,10 @@ def _remainder(parts: Parts | None, divisor: int) -> UOp | None:
         return _or(remainder(high, by), Ops.MOD, high, by) * index_const(unit) + low
     if common == 1 and not whole[0] and not whole[1]:
         return None
-    found = _or(remainder(small, divisor), Ops.MOD, small, divisor)
+    result = _or(remainder(small, divisor), Ops.MOD, small, divisor)
     if common > 1:
-        found = found * index_const(common)
-    return found + index_const(left_over) if left_over else found
+        result = result * index_const(common)
+    return result + index_const(left_over) if left_over else result
 
 
 def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UOp, int] | None:
@@ -219,6 +219,6 @@ def _digits(terms: dict[UOp, int], constant: int, divisor: int) -> tuple[UOp, UO
     return None
 
 
-def _or(found: UOp | None, op: Ops, expr: UOp, divisor: int) -> UOp:
+def _or(simpler: UOp | None, op: Ops, expr: UOp, divisor: int) -> UOp:
     """`found`, or the operation itself where there is nothing better."""
-    return expr.alu(op, index_const(divisor)) if found is None else found
+    return expr.alu(op, index_const(divisor)) if simpler is None else simpler

@@ -192,11 +192,11 @@ def _turned(x: UOp, op: Ops, ctx: Any) -> UOp:
     z = r * r
     sine = mulacc(polynomial(z, SIN64) * z, r, r)
     cosine = mulacc(mulacc(polynomial(z, COS64), z, -0.5), z, 1.0)
-    found = _bits((q & 1).ne(0).where(cosine, sine)) ^ ((q & 2) << 62)
+    result = _bits((q & 1).ne(0).where(cosine, sine)) ^ ((q & 2) << 62)
     if op is Ops.SIN:
-        found = found ^ (_bits(x) & SIGN_BIT)
+        result = result ^ (_bits(x) & SIGN_BIT)
     far = UOp(op, x.dtype, (x,), FAR)
-    return rarely(opposite(magnitude < FAR), far, _float(found))  # NaN is far
+    return rarely(opposite(magnitude < FAR), far, _float(result))  # NaN is far
 
 
 # *** the functions ***
@@ -210,10 +210,10 @@ def exp_float64(x: UOp, ctx: Any) -> UOp | None:
     x = x.maximum(VANISHED if scales(ctx, x.dtype) else -1418.0)  # 2**-2046 is scaled by zeros; NaN stays
     x = x.minimum(710.0)  # beyond, the result is infinite as it is there
     if scales(ctx, x.dtype):
-        n, found = _eighths(mulacc(x, LOG2E, ROUND_TO_EIGHTHS))
+        n, result = _eighths(mulacc(x, LOG2E, ROUND_TO_EIGHTHS))
         high, low = LN2_PARTS
         r = mulacc(n, -low, mulacc(n, -high, x))
-        return mulacc(polynomial(r, (1.0, *EXP64_NEAR)), found * r, found).alu(Ops.SCALE, n)
+        return mulacc(polynomial(r, (1.0, *EXP64_NEAR)), result * r, result).alu(Ops.SCALE, n)
     r, n = _exp_rest(x)
     return _scaled(mulacc(mulacc(polynomial(r, EXP64), r, 1.0), r, 1.0), n)
 
@@ -225,9 +225,9 @@ def exp2_float64(x: UOp, ctx: Any) -> UOp | None:
         return None
     x = x.maximum(VANISHED if scales(ctx, x.dtype) else -2046.0).minimum(1025.0)
     if scales(ctx, x.dtype):
-        n, found = _eighths(x + ROUND_TO_EIGHTHS)
+        n, result = _eighths(x + ROUND_TO_EIGHTHS)
         f = x - n
-        return mulacc(polynomial(f, EXP2_64_NEAR), found * f, found).alu(Ops.SCALE, n)
+        return mulacc(polynomial(f, EXP2_64_NEAR), result * f, result).alu(Ops.SCALE, n)
     shifted = x + ROUND_TO_WHOLE
     f = mulacc(shifted + -ROUND_TO_WHOLE, -1.0, x)
     return _scaled(mulacc(polynomial(f, EXP2_64), f, 1.0), _bits(shifted))

@@ -149,10 +149,10 @@ def outcome(op: Ops, dtype: DType, sources: tuple[Any, ...]) -> Outcome | None:
     constant (0.0 and -0.0 are equal to Python: the text tells them apart), or (dtype, op, sources) of an operation.
     """
     node = UOp(op, dtype, tuple([_expression(source) for source in sources]))
-    found = KNOWN.rewrite(node)
-    if found is None:
+    rewritten = KNOWN.rewrite(node)
+    if rewritten is None:
         return None
-    law, result = found
+    law, result = rewritten
     if result.op is Ops.CONST:
         return law.name, None, result.arg
     if result.op is Ops.DEFINE_VAR:
@@ -178,7 +178,7 @@ def reduced_constant(op: Ops, dtype: DType, value: ConstType, count: int) -> Con
         number = int(value)
         return wrap(number * count, dtype) if op is Ops.ADD else wrap(pow(number, count, 1 << 64), dtype)
     try:
-        found = value * count if op is Ops.ADD else value**count
+        result = value * count if op is Ops.ADD else value**count
     except OverflowError:
-        found = math.copysign(math.inf, value if count % 2 or op is Ops.ADD else 1.0)
-    return evaluate(Ops.CAST, dtype, found, src_dtypes=(dtypes.float64,))
+        result = math.copysign(math.inf, value if count % 2 or op is Ops.ADD else 1.0)
+    return evaluate(Ops.CAST, dtype, result, src_dtypes=(dtypes.float64,))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import auto
 
-from tinyexplore.util.enums import Named, quick_members
+from tinyexplore.util.enums import PickledByName, quick_members
 
 
 @quick_members
-class Ops(Named):
+class Ops(PickledByName):
     """What a UOp (or a LazyBuffer) does. `docs/reference.md` has the table of sources and arguments."""
 
     # structure
@@ -111,7 +111,7 @@ class Ops(Named):
     __hash__ = object.__hash__
 
 
-class Group:
+class OpGroups:
     """Sets of Ops that passes ask about."""
 
     UNARY = frozenset(
@@ -177,7 +177,7 @@ RARELY = "rarely"
 
 
 @quick_members
-class AxisKind(Named):
+class AxisKind(PickledByName):
     """How one axis of a kernel's iteration space is walked."""
 
     GLOBAL = "global"  # an ordinary output loop on a CPU, a grid dimension on a GPU
@@ -203,9 +203,11 @@ class AxisKind(Named):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The identity of one axis of a kernel: `id` is unique in the kernel and orders the loops, outermost first.
+    """The identity of one axis of a kernel.
 
-    ahead: by how many steps what is read in the loop is asked for before it is read (0: not at all).
+    id: unique in the kernel; loops are nested by increasing id, outermost first.
+    kind: what the axis is used for: a loop, an upcast, a reduction, a thread, a work-item.
+    ahead: prefetch distance in steps of the loop (0: no prefetch).
     """
 
     id: int
@@ -239,4 +241,4 @@ _DIVISIONS = frozenset({Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.SQRT})
 
 def multiplications_in(op: Ops) -> int:
     """About how many multiplications of vectors take as long as `op`."""
-    return 8 if op in Group.TRANSCENDENTAL else 3 if op in _DIVISIONS else 1
+    return 8 if op in OpGroups.TRANSCENDENTAL else 3 if op in _DIVISIONS else 1

@@ -11,7 +11,7 @@ from tinyexplore.uop.uop import UOp
 
 
 def is_native(ctx: Any, dtype: Any, op: Ops) -> bool:
-    """True where the target that `ctx` is computes `op` of this type by itself."""
+    """True where the target that `ctx` is computes `op` of this type alone."""
     return op in getattr(ctx, "native_ops", ()) and dtype.scalar in ctx.native_dtypes
 
 

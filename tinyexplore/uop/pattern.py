@@ -16,7 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any, Union
 
 from tinyexplore.dtype import DType
-from tinyexplore.uop.ops import Group, Ops
+from tinyexplore.uop.ops import OpGroups, Ops
 from tinyexplore.uop.uop import UOp, dtypes_mask, ops_mask
 
 PatternLike = Union["UPat", int, float, bool]
@@ -26,12 +26,16 @@ _CONST_ONLY = frozenset((Ops.CONST,))
 
 @dataclass(frozen=True, eq=False)
 class UPat:
-    """What a UOp must look like. None (or `_ANY_ARG`) asks nothing of that part.
+    """A pattern that a UOp must match. None (or `_ANY_ARG`) matches anything.
 
-    ops: the operations allowed. dtypes: the scalar dtypes allowed. src: the sources, in this order unless the
-    operation is commutative. name: what the rule calls the node; used twice, it must be the same node.
-    more_src: further sources may follow. every: the operations allowed for the sources, however many there are.
-    in_order: the sources in this order, though the operation is commutative.
+    ops: the operations allowed.
+    src: patterns of the sources, in this order unless the operation is commutative.
+    arg: the argument required.
+    name: the name of the node in the rule; two nodes of one name must be identical.
+    dtypes: the scalar dtypes allowed.
+    more_src: whether further sources may follow.
+    every: the operations allowed for each of the sources, however many they are.
+    in_order: whether the sources must be in this order, though the operation is commutative.
     """
 
     ops: frozenset[Ops] | None = None
@@ -66,7 +70,7 @@ class UPat:
         """True where two sources may stand in either order."""
         if self.in_order or self.ops is None or self.src is None:
             return False
-        return len(self.src) == 2 and self.ops <= Group.COMMUTATIVE
+        return len(self.src) == 2 and self.ops <= OpGroups.COMMUTATIVE
 
     def named(self, name: str) -> UPat:
         return replace(self, name=name)
@@ -187,9 +191,18 @@ def _law_text(pattern: UPat, *, inner: bool = False) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A rewrite with a name. `law` is the text of what it states; `file`, `line` where it is written.
+    """A named rewrite rule.
 
-    `function` makes a node of those that `pattern` named; where there is a `result`, it says whether that holds.
+    name: unique in its table.
+    pattern: what the node must look like.
+    function: returns the new node, given the nodes that `pattern` names; with a `result`, it returns whether the rule
+      applies.
+    law: the text of the equation that the rule states.
+    doc: the docstring of `function`.
+    file: the file that defines the rule.
+    line: the line of its definition, from 1.
+    result: the pattern of the new node, where the rule is an equation.
+    matchers: compiled matching functions, by the operation of the node.
     """
 
     name: str
@@ -251,17 +264,17 @@ def law(
 
 
 def _names(pattern: UPat) -> set[str]:
-    found = {pattern.name} if pattern.name else set()
+    names = {pattern.name} if pattern.name else set()
     for src in pattern.src or ():
-        found |= _names(src)
-    return found
+        names |= _names(src)
+    return names
 
 
 def _always() -> bool:
     return True
 
 
-class _Writer:
+class _MatcherWriter:
     """Writes the matching function of one pattern as Python source."""
 
     def __init__(self) -> None:
@@ -283,7 +296,7 @@ class _Writer:
         self.lines.append("  " * depth + text)
 
     def match(self, pending: list[tuple[UPat, str, bool, bool]], depth: int, final: Callable[[int], None]) -> None:
-        """Each of `pending`: a pattern, the node it is asked of, and whether its operation and its type are known to
+        """Each of `pending`: a pattern, the node it is required of, and whether its operation and its type are known to
         be allowed.
         """
         if not pending:
@@ -372,20 +385,20 @@ def matcher_text(rule: Rule, *, is_candidate: bool) -> tuple[str, dict[str, Any]
 
     is_candidate: it is asked only about nodes for which `PatternMatcher.candidates` has the rule.
     """
-    writer = _Writer()
-    wanted = _parameters(rule.function)
+    writer = _MatcherWriter()
+    parameters = _parameters(rule.function)
 
     def final(depth: int) -> None:
-        known = {"root": "root", "ctx": "ctx", **writer.bound}
-        if missing := [name for name in wanted if name not in known]:
+        bound_names = {"root": "root", "ctx": "ctx", **writer.bound}
+        if missing := [name for name in parameters if name not in bound_names]:
             raise TypeError(f"rule {rule.name}: the pattern {rule.pattern} names no {missing[0]!r}")
-        found = f"function({', '.join([known[name] for name in wanted])})"
+        result_text = f"function({', '.join([bound_names[name] for name in parameters])})"
         if rule.result is not None:
             if rule.function is not _always:
-                writer.line(depth, f"if {found}:")
+                writer.line(depth, f"if {result_text}:")
                 depth += 1
-            found = writer.built(rule.result, "root", depth)
-        writer.line(depth, f"found = {found}")
+            result_text = writer.built(rule.result, "root", depth)
+        writer.line(depth, f"found = {result_text}")
         writer.line(depth, "if found is not None and found is not root: return found")
 
     writer.match([(rule.pattern, "root", is_candidate, is_candidate)], 1, final)
@@ -412,7 +425,7 @@ class PatternMatcher:
 
     `only`: no rule applies to a graph that has none of these scalar dtypes.
     `within`: nor to one that has none of these bits in its `UOp.mask`.
-    `remembers`: a graph in which no rule fires is marked as such, and not looked at again. For tables that see the same
+    `remembers`: a graph in which no rule fires is marked as such, and not examined again. For tables that see the same
     graphs several times, and whose rules look at nothing but the nodes.
     """
 
@@ -461,8 +474,8 @@ class PatternMatcher:
                 form = (op, node.dtype)
         else:
             form = (op, node.dtype)
-        found = self._found.get(form)
-        return self._find(*form) if found is None else found
+        entry = self._found.get(form)
+        return self._find(*form) if entry is None else entry
 
     def _find(self, op: Ops, dtype: Any, value: Any = None, *below: Ops) -> Candidates:
         """As `candidates`, of the form of a node."""
@@ -476,23 +489,23 @@ class PatternMatcher:
         if below:
             form = (op, dtype, value, *below)
             rules = [rule for rule in rules if _allows_sources(rule.pattern, below, value)]
-        found = self._found[form] = self._with_matchers(rules, op)
-        return found
+        entry = self._found[form] = self._with_matchers(rules, op)
+        return entry
 
     def _rules_for(self, op: Ops, dtype: Any) -> list[Rule]:
-        found = self._of_op.get(op)
-        if found is None:
-            found = self._of_op[op] = [rule for rule in self.rules if _allows_op(rule.pattern, op)]
-        return [rule for rule in found if _allows_dtype(rule.pattern, dtype)]
+        rules = self._of_op.get(op)
+        if rules is None:
+            rules = self._of_op[op] = [rule for rule in self.rules if _allows_op(rule.pattern, op)]
+        return [rule for rule in rules if _allows_dtype(rule.pattern, dtype)]
 
     def _with_matchers(self, rules: Iterable[Rule], op: Ops) -> Candidates:
-        found = []
+        pairs = []
         for rule in rules:
             match = rule.matchers.get(op)
             if match is None:
                 match = rule.matchers[op] = _compile(rule, is_candidate=True)
-            found.append((rule, match, rule.function))
-        return tuple(found)
+            pairs.append((rule, match, rule.function))
+        return tuple(pairs)
 
     def rewrite(self, node: UOp, ctx: Any = None) -> tuple[Rule, UOp] | None:
         """The first rule that applies to `node` and what it makes of it; None where no rule applies."""
@@ -509,11 +522,11 @@ _ONE_DTYPE = frozenset((Ops.ADD, Ops.MUL, Ops.FDIV, Ops.IDIV, Ops.MOD, Ops.MAX, 
 
 def _rarest(pattern: UPat) -> frozenset[Ops]:
     """Operations of which a graph has one wherever `pattern` matches: those that the fewest graphs have."""
-    found = frozenset(Ops) if pattern.ops is None else pattern.ops
+    rarest = frozenset(Ops) if pattern.ops is None else pattern.ops
     for src in pattern.src or ():
         if src.ops is not None:
-            found = min(found, _rarest(src), key=lambda ops: (len(ops & _EVERYWHERE), len(ops)))
-    return found
+            rarest = min(rarest, _rarest(src), key=lambda ops: (len(ops & _EVERYWHERE), len(ops)))
+    return rarest
 
 
 def _literals(pattern: UPat) -> Iterator[Any]:
@@ -524,27 +537,27 @@ def _literals(pattern: UPat) -> Iterator[Any]:
         yield from _literals(src)
 
 
-def _allows_sources(pattern: UPat, found: tuple[Ops, ...], value: Any) -> bool:
+def _allows_sources(pattern: UPat, source_ops: tuple[Ops, ...], value: Any) -> bool:
     """False where a node whose sources have these operations cannot match, whatever else they are. `value`: of the
     second of two sources, if it is a constant that some pattern asks for; None says that it is another one."""
-    if pattern.every is not None and any(op not in pattern.every for op in found):
+    if pattern.every is not None and any(op not in pattern.every for op in source_ops):
         return False
-    wanted = pattern.src
-    if wanted is None or (not wanted and not pattern.more_src) or pattern.ops == _CONST_ONLY:
+    patterns = pattern.src
+    if patterns is None or (not patterns and not pattern.more_src) or pattern.ops == _CONST_ONLY:
         return True
-    if len(found) != len(wanted) and not (pattern.more_src and len(found) > len(wanted)):
+    if len(source_ops) != len(patterns) and not (pattern.more_src and len(source_ops) > len(patterns)):
         return False
-    if len(found) != 2 or len(wanted) != 2:
-        return all(src.ops is None or op in src.ops for src, op in zip(wanted, found))
-    orders = [wanted, wanted[::-1]] if pattern.is_commutative else [wanted]
-    return any(_allows_pair(left, right, found, value) for left, right in orders)
+    if len(source_ops) != 2 or len(patterns) != 2:
+        return all(src.ops is None or op in src.ops for src, op in zip(patterns, source_ops))
+    orders = [patterns, patterns[::-1]] if pattern.is_commutative else [patterns]
+    return any(_allows_pair(left, right, source_ops, value) for left, right in orders)
 
 
-def _allows_pair(left: UPat, right: UPat, found: tuple[Ops, ...], value: Any) -> bool:
+def _allows_pair(left: UPat, right: UPat, source_ops: tuple[Ops, ...], value: Any) -> bool:
     """`_allows_sources` of two sources."""
     if right.ops == _CONST_ONLY and right.arg is not _ANY_ARG and right.arg != value:
         return False
-    return all(src.ops is None or op in src.ops for src, op in zip((left, right), found))
+    return all(src.ops is None or op in src.ops for src, op in zip((left, right), source_ops))
 
 
 def _allows_op(pattern: UPat, op: Ops) -> bool:

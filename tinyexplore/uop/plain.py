@@ -32,12 +32,12 @@ def from_plain(data: Sequence[Any]) -> tuple[UOp, ...]:
     """The roots that `to_plain` was given: the very same objects in a process that has them. ValueError otherwise."""
     try:
         nodes, roots = data
-        made: list[UOp] = []
+        rebuilt: list[UOp] = []
         for op, dtype, sources, arg in nodes:
-            if any(not 0 <= source < len(made) for source in sources):
-                raise ValueError(f"{op} has sources {sources}, but only {len(made)} nodes stand before it")
-            made.append(UOp(Ops[op], _to_dtype(dtype), tuple(made[source] for source in sources), _to_arg(arg)))
-        return tuple(made[root] for root in roots)
+            if any(not 0 <= source < len(rebuilt) for source in sources):
+                raise ValueError(f"{op} has sources {sources}, but only {len(rebuilt)} nodes stand before it")
+            rebuilt.append(UOp(Ops[op], _to_dtype(dtype), tuple(rebuilt[source] for source in sources), _to_arg(arg)))
+        return tuple(rebuilt[root] for root in roots)
     except (TypeError, KeyError, IndexError) as error:
         raise ValueError(f"this is no graph of UOps: {type(error).__name__}: {error}") from error
 

@@ -24,7 +24,7 @@ def graph_rewrite(
     """`root` rewritten bottom-up: the sources of a node first, then the node until no rule fires.
 
     Results are memoised on the interned nodes, so a shared node is rewritten once. The walk keeps its own stack:
-    depth is no limit. Each firing is told as `Rewrote`, each node made anew for its new sources as `Rebuilt`.
+    depth is no limit. Each firing is recorded as `Rewrote`, each node rebuilt for its new sources as `Rebuilt`.
     """
     recorder = active_recorder()
     if recorder is None:
@@ -127,9 +127,9 @@ def _endless(before: tuple[UOp, ...], rule: Rule, node: UOp) -> RewriteError:
 
 
 def settled_by(node: UOp, matcher: PatternMatcher, depth: int = MAX_DEPTH) -> UOp:
-    """`graph_rewrite` by a table that remembers, told to nobody: quick for new nodes on sources rewritten before.
+    """`graph_rewrite` by a table that remembers, without recording it: quick for new nodes on sources rewritten before.
 
-    `depth`: how many nodes, one on the other, are looked at before a walk of its own is worth its while.
+    `depth`: how many nodes, one on the other, are examined before a walk of its own is worth its while.
     """
     mask = matcher.mask
     for _ in range(MAX_FIRINGS_ON_ONE_NODE):

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop.ops import Group, Ops
+from tinyexplore.uop.ops import OpGroups, Ops
 
 _FLOAT32 = struct.Struct("<f")
 _FLOAT16 = struct.Struct("<e")
@@ -55,7 +55,15 @@ def bfloat16(x: float) -> float:
 
 @dataclass(frozen=True)
 class Fp8:
-    """A float in a byte: sign, exponent with `bias`, `mantissa` bits. The rest are codes, the byte without its sign."""
+    """A float of one byte: sign, exponent, mantissa. Codes are bytes without the sign bit.
+
+    mantissa: bits of the mantissa.
+    bias: bias of the exponent.
+    greatest: code of the greatest finite number.
+    overflow: code that larger numbers are rounded to.
+    infinite: code of infinity.
+    nan: code of NaN.
+    """
 
     mantissa: int
     bias: int
@@ -133,8 +141,8 @@ def _float_of(value: int) -> float:
     magnitude = abs(value)
     excess = magnitude.bit_length() - 53
     if excess > 0:
-        kept = magnitude >> excess
-        magnitude = (kept | (magnitude != kept << excess)) << excess
+        mantissa = magnitude >> excess
+        magnitude = (mantissa | (magnitude != mantissa << excess)) << excess
     return float(-magnitude if value < 0 else magnitude)
 
 
@@ -340,7 +348,7 @@ def scalar_function(op: Ops, dtype: DType, src_dtypes: tuple[DType, ...]) -> Cal
     if op not in MEANING:
         raise ValueError(f"{op.name} is not arithmetic: it has no value of its own")
     meaning = MEANING[op]
-    if op in Group.COMPARE or op is Ops.WHERE:
+    if op in OpGroups.COMPARE or op is Ops.WHERE:
         return meaning
     if dtype is dtypes.bool and op is Ops.NEG:
         return lambda x: x

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
+from tinyexplore.uop.ops import Axis, AxisKind, OpGroups, Ops
 from tinyexplore.uop.uop import UOp
 
 Check = Callable[[UOp], bool]
@@ -28,7 +28,11 @@ Check = Callable[[UOp], bool]
 
 @dataclass(frozen=True, eq=False)
 class Spec:
-    """A form of kernels: the operations that it has, and the check of each."""
+    """A form of kernels: the operations that it allows, and the check of each.
+
+    name: the name that errors of the verifier give.
+    checks: the check by operation; an operation without a check is not allowed.
+    """
 
     name: str
     checks: dict[Ops, Check]
@@ -42,14 +46,14 @@ def _alu(node: UOp) -> bool:
     values = node.src[1:] if node.op is Ops.WHERE else node.src
     if node.op in (Ops.CAST, Ops.BITCAST):
         return len(node.src) == 1 and node.src[0].dtype.count == node.dtype.count
-    if node.op in Group.DOT:
+    if node.op in OpGroups.DOT:
         words = dtypes.uint32.vec(node.dtype.count)
         return node.src[0].dtype is node.src[1].dtype is words and node.src[2].dtype is node.dtype
     if any(src.dtype is not values[0].dtype for src in values):
         return False
     if node.op is Ops.WHERE and node.src[0].dtype is not dtypes.bool.vec(node.dtype.count):
         return False
-    if node.op in Group.COMPARE:
+    if node.op in OpGroups.COMPARE:
         return node.dtype is dtypes.bool.vec(values[0].dtype.count)
     return node.dtype is values[0].dtype
 
@@ -143,7 +147,7 @@ def _scan(node: UOp) -> bool:
 
 
 _COMMON: dict[Ops, Check] = {
-    **dict.fromkeys(Group.ALU, _alu),
+    **dict.fromkeys(OpGroups.ALU, _alu),
     Ops.CONST: lambda node: isinstance(node.dtype, DType) and not node.src,
     Ops.DEFINE_GLOBAL: _pointer,
     Ops.DEFINE_LOCAL: _pointer,
@@ -186,11 +190,11 @@ def _of_one_lane(node: UOp) -> bool:
     kinds = [src.dtype.scalar for src in node.src]
     if node.op in (Ops.CAST, Ops.BITCAST):
         return len(kinds) == 1
-    if node.op in Group.DOT:
+    if node.op in OpGroups.DOT:
         return kinds == [dtypes.uint32, dtypes.uint32, node.dtype.scalar]
     if node.op is Ops.WHERE and kinds.pop(0) is not dtypes.bool:
         return False
-    return set(kinds) == {kinds[0]} and node.dtype.scalar is (dtypes.bool if node.op in Group.COMPARE else kinds[0])
+    return set(kinds) == {kinds[0]} and node.dtype.scalar is (dtypes.bool if node.op in OpGroups.COMPARE else kinds[0])
 
 
 def _reduction_of_one_lane(node: UOp) -> bool:
@@ -257,7 +261,7 @@ LANES_SPEC = Spec(
     "lanes",
     {
         **UNROLLED_SPEC.checks,
-        **dict.fromkeys(Group.ALU, _of_one_lane),
+        **dict.fromkeys(OpGroups.ALU, _of_one_lane),
         **dict.fromkeys((Ops.REDUCE, Ops.SCAN, Ops.HREDUCE), _reduction_of_one_lane),
         Ops.GEP: _gep,
         Ops.VECTORIZE: _vector_or_places,

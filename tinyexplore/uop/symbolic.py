@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.uop.bounds import bounds, is_exact
-from tinyexplore.uop.ops import Group, Ops
+from tinyexplore.uop.ops import OpGroups, Ops
 from tinyexplore.uop.uop import NO_SIZE, Queries, UOp, index_const
 from tinyexplore.util import toposort
 
@@ -29,8 +29,8 @@ Polynomial = dict[Monomial, int]
 
 
 class SymbolicError(ValueError):
-    """A question about symbolic sizes that not all values of their Variables answer alike, or a value that is not
-    known."""
+    """A question about symbolic sizes that not all values of their Variables answer the same way, or a value that is
+    not known."""
 
 
 class Bound:
@@ -45,7 +45,7 @@ class _IsVariable(type):
 
 
 class Variable(metaclass=_IsVariable):
-    """`Variable(name, least, greatest)`: a size or a position that is given anew in every call, `v.bind(value)`."""
+    """`Variable(name, least, greatest)`: a size or a position that is given again in every call, `v.bind(value)`."""
 
     def __new__(cls, name: str, min_val: int, max_val: int) -> UOp:  # type: ignore[misc]
         if not 0 <= min_val <= max_val:
@@ -118,8 +118,14 @@ def _polynomial(node: UOp) -> Polynomial:
     if node.op is Ops.MUL:
         return _times(_polynomial(node.src[0]), _polynomial(node.src[1]))
     if node.op in (Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN):
-        found = _inseparable(node.op, simplified(node.src[0]), simplified(node.src[1]))
-        return {(): found} if isinstance(found, int) else {(found,): 1} if found.op is node.op else _polynomial(found)
+        polynomial = _inseparable(node.op, simplified(node.src[0]), simplified(node.src[1]))
+        return (
+            {(): polynomial}
+            if isinstance(polynomial, int)
+            else {(polynomial,): 1}
+            if polynomial.op is node.op
+            else _polynomial(polynomial)
+        )
     return {(node,): 1}
 
 
@@ -315,7 +321,7 @@ def _guard(condition: UOp) -> None:
 
 def _claim(question: UOp, answer: bool) -> UOp:
     """The comparison, or that the size is not 0, as a condition that holds: the opposite where the answer is no."""
-    if question.op not in Group.COMPARE:
+    if question.op not in OpGroups.COMPARE:
         return question.ne(0) if answer else question.eq(0)
     a, b = question.src
     opposites = {Ops.CMPLT: b <= a, Ops.CMPLE: b < a, Ops.CMPEQ: a.ne(b), Ops.CMPNE: a.eq(b)}
@@ -341,10 +347,10 @@ def _comparison(code: CodeType, place: int) -> tuple[str, int] | None:
     """`== 0` where `code` reads an attribute at `place` and does nothing with it but compare it with the number 0."""
     every = list(dis.get_instructions(code))
     first = sum([one.offset <= place for one in every]) - 1  # caches lie behind an instruction, and `place` in them
-    found = every[first : first + 3]
-    if [one.opname for one in found] not in _COMPARED or type(found[1].argval) is not int:
+    window = every[first : first + 3]
+    if [one.opname for one in window] not in _COMPARED or type(window[1].argval) is not int:
         return None
-    return found[2].argval, found[1].argval
+    return window[2].argval, window[1].argval
 
 
 _COMPARED = [["LOAD_ATTR", load, "COMPARE_OP"] for load in ("LOAD_CONST", "LOAD_SMALL_INT")]
@@ -359,7 +365,7 @@ _QUESTIONS: dict[str, Callable[[UOp, int], UOp]] = {
 
 
 def _decided(node: UOp) -> bool | None:
-    if node.op in Group.COMPARE:
+    if node.op in OpGroups.COMPARE:
         low, high = limits(node.src[1] - node.src[0])
         answers = {
             Ops.CMPLT: (low > 0, high <= 0),
@@ -399,34 +405,34 @@ def free_variables(size: sint) -> set[UOp]:
 
 def variables(*values: Any) -> set[UOp]:
     """The Variables (unbound) in `values`, which may be nested tuples."""
-    found: set[UOp] = set()
+    names: set[UOp] = set()
     for value in values:
         if type(value) is UOp:
-            found.update(node for node in value.toposort() if node.op is Ops.DEFINE_VAR)
+            names.update(node for node in value.toposort() if node.op is Ops.DEFINE_VAR)
         elif type(value) is tuple:
-            found |= variables(*value)
-    return found
+            names |= variables(*value)
+    return names
 
 
 def bindings(*values: Any) -> dict[UOp, int]:
     """What the Variables in `values` are bound to. SymbolicError where one has two values."""
-    found: dict[UOp, int] = {}
+    values_of: dict[UOp, int] = {}
     for value in values:
         if type(value) is UOp:
             for variable, bound_to in _function(value)[1]:
                 if bound_to is not None:
-                    bind_together(found, variable, bound_to)
+                    bind_together(values_of, variable, bound_to)
         elif type(value) is tuple:
             for variable, bound in bindings(*value).items():
-                bind_together(found, variable, bound)
-    return found
+                bind_together(values_of, variable, bound)
+    return values_of
 
 
-def bind_together(known: dict[UOp, int], variable: UOp, value: int) -> None:
+def bind_together(bound: dict[UOp, int], variable: UOp, value: int) -> None:
     """Adds one binding to those known. SymbolicError where the Variable has another value there."""
-    if known.setdefault(variable, value) != value:
+    if bound.setdefault(variable, value) != value:
         raise SymbolicError(
-            f"Variable {variable.arg[0]!r} is bound to {known[variable]} and to {value} in what is to be computed "
+            f"Variable {variable.arg[0]!r} is bound to {bound[variable]} and to {value} in what is to be computed "
             "together: realize the one before the other, or use two Variables"
         )
 
@@ -474,11 +480,11 @@ def value_of(size: sint, values: Mapping[UOp, int] | None = None) -> int:
     """The size with Variables at `values`, else at what they are bound to. SymbolicError for one without a value."""
     if isinstance(size, int):
         return size
-    given: Mapping[UOp, int] = {} if values is None else values
+    bound_values: Mapping[UOp, int] = {} if values is None else values
     function, leaves = _function(size)
     numbers = []
     for variable, bound_to in leaves:
-        number = given.get(variable, bound_to)
+        number = bound_values.get(variable, bound_to)
         if number is None:
             name, low, high = variable.arg
             raise SymbolicError(f"Variable {name!r} has no value: bind it, {name}.bind({low}) to {name}.bind({high})")
@@ -552,7 +558,7 @@ def is_size(node: UOp) -> bool:
 
 def written_out(node: UOp) -> sint:
     """A size, or both sides of a comparison, in the normal form."""
-    if node.op in Group.COMPARE:
+    if node.op in OpGroups.COMPARE:
         return node.replace(src=tuple([as_size(simplified(side)) for side in node.src]))
     return simplified(node)
 
@@ -574,7 +580,7 @@ def text(size: sint) -> str:
     if op not in _SYMBOLS or len(src) != 2:
         return f"{op.name.lower()}({', '.join(parts)})"
     left, right = parts
-    if op in Group.COMPARE and src[0].op is Ops.CONST and src[1].op is not Ops.CONST and op in _TURNED:
+    if op in OpGroups.COMPARE and src[0].op is Ops.CONST and src[1].op is not Ops.CONST and op in _TURNED:
         return f"{right} {_TURNED[op]} {left}"  # 0 < p was written p > 0
     if op is Ops.ADD:
         return f"{left} - {right[1:]}" if right.startswith("-") else f"{left} + {right}"

@@ -211,9 +211,9 @@ def exp_by_table(x: UOp, factor: float = 1.0, times: float = 1.0) -> UOp:
     n = shifted + -ROUND_TO_SIXTEENTHS
     high = float32(math.log(2.0) / factor)
     r = mulacc(n, -(math.log(2.0) / factor - high), mulacc(n, -high, x))
-    found = table(as_bits(shifted), tuple([float32(times * power) for power in SIXTEENTHS]))
+    power_bits = table(as_bits(shifted), tuple([float32(times * power) for power in SIXTEENTHS]))
     slope = polynomial(r, (factor, *(coefficient * factor**power for power, coefficient in enumerate(EXP_NEAR, 2))))
-    return mulacc(slope, found * r, found).alu(Ops.SCALE, n)
+    return mulacc(slope, power_bits * r, power_bits).alu(Ops.SCALE, n)
 
 
 def exp2_by_table(x: UOp, times: float = 1.0) -> UOp:
@@ -221,8 +221,8 @@ def exp2_by_table(x: UOp, times: float = 1.0) -> UOp:
     shifted = x + ROUND_TO_SIXTEENTHS
     n = shifted + -ROUND_TO_SIXTEENTHS
     f = x - n
-    found = table(as_bits(shifted), tuple([float32(times * power) for power in SIXTEENTHS]))
-    return mulacc(polynomial(f, EXP2_NEAR), found * f, found).alu(Ops.SCALE, n)
+    power_bits = table(as_bits(shifted), tuple([float32(times * power) for power in SIXTEENTHS]))
+    return mulacc(polynomial(f, EXP2_NEAR), power_bits * f, power_bits).alu(Ops.SCALE, n)
 
 
 def leading_bits(number: float, count: int) -> float:

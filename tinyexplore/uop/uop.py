@@ -13,7 +13,7 @@ from weakref import ref
 
 from tinyexplore.dtype import LANES_BIT, ConstType, DType, PtrDType, dtypes
 from tinyexplore.trace import active_recorder, derived
-from tinyexplore.uop.ops import Axis, AxisKind, Group, Ops
+from tinyexplore.uop.ops import Axis, AxisKind, OpGroups, Ops
 from tinyexplore.util import toposort
 from tinyexplore.util.locks import new_in_children
 from tinyexplore.util.tree import tree_text
@@ -53,16 +53,16 @@ new_in_children(_Table, "lock")
 def _settle(key: Any, mine: ref[UOp], node: UOp) -> UOp:
     """`node` under a key that had an entry just now: of another thread's node, or of one that is let go."""
     with _Table.lock:
-        known = _interned.setdefault(key, mine)
-        if known is not mine:
-            if (found := known()) is not None:
-                return found
+        reference = _interned.setdefault(key, mine)
+        if reference is not mine:
+            if (existing := reference()) is not None:
+                return existing
             _interned[key] = mine
     return node
 
 
 def _sweep() -> None:
-    """Forgets the nodes that nobody holds, the last made first: a node's sources were made before it."""
+    """Forgets the nodes without references, the last made first: a node's sources were made before it."""
     with _Table.lock:
         if len(_interned) < _Table.limit:
             return
@@ -70,8 +70,8 @@ def _sweep() -> None:
         try:
             entries = list(_interned.copy().items())  # copied in one go: others enter nodes while a list is made
             while entries:
-                key, known = entries.pop()
-                if known() is None and _interned.get(key) is known:
+                key, reference = entries.pop()
+                if reference() is None and _interned.get(key) is reference:
                     del _interned[key]
         finally:
             _Table.limit = len(_interned) + max(_Table.least, len(_interned) >> 1)
@@ -80,7 +80,7 @@ def _sweep() -> None:
 
 
 def forget_unheld() -> None:
-    """Forgets the nodes that nobody holds now, without waiting until there are many."""
+    """Forgets the nodes without references, without waiting until there are many."""
     with _Table.lock:
         _Table.limit = 0
         _sweep()
@@ -95,7 +95,7 @@ _CLOSES = ops_mask((Ops.REDUCE, Ops.HREDUCE, Ops.BARRIER, Ops.RESULT, Ops.TILE))
 _OPENS_OR_CLOSES = _CLOSES | ops_mask((Ops.RANGE,))
 _VARIABLE = ops_mask((Ops.DEFINE_VAR,))
 # what stands in no size: these are arithmetic with constants and Variables
-NO_SIZE = ops_mask(set(Ops) - {Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.NEG, *Group.BINARY})
+NO_SIZE = ops_mask(set(Ops) - {Ops.CONST, Ops.DEFINE_VAR, Ops.BIND, Ops.NEG, *OpGroups.BINARY})
 
 
 def axes_mask(kinds: Iterable[AxisKind]) -> int:
@@ -103,9 +103,9 @@ def axes_mask(kinds: Iterable[AxisKind]) -> int:
     return sum(_KIND_BIT[kind] for kind in set(kinds))
 
 
-def dtypes_mask(found: Iterable[DType]) -> int:
+def dtypes_mask(dtypes_in_use: Iterable[DType]) -> int:
     """A set of scalar dtypes as an int, to compare with `UOp.mask`."""
-    return sum({dtype.bit for dtype in found})
+    return sum({dtype.bit for dtype in dtypes_in_use})
 
 
 def _are_sizes(first: UOp, second: Any) -> bool:
@@ -193,7 +193,7 @@ class UOp:
         return UOp, (self.op, self.dtype, self.src, self.arg)
 
     def __repr__(self) -> str:
-        if self.src and (self.op is Ops.BIND or self.op is Ops.NEG or self.op in Group.BINARY):
+        if self.src and (self.op is Ops.BIND or self.op is Ops.NEG or self.op in OpGroups.BINARY):
             if self.mask & _VARIABLE and not self.mask & NO_SIZE:
                 return Queries.valued_text(self)
         arg = "" if self.arg is None else f" {self.arg!r}"
@@ -248,7 +248,7 @@ class UOp:
         dtype = self.dtype
         if op is Ops.WHERE:
             dtype = others[0].dtype
-        elif op in Group.COMPARE:
+        elif op in OpGroups.COMPARE:
             dtype = dtypes.bool.vec(self.dtype.count)
         return make_uop(op, dtype, (self, *others))
 
@@ -529,7 +529,7 @@ class UOp:
     def substitute(self, replacements: Mapping[UOp, UOp], how: str | None = None) -> UOp:
         """This graph with each key replaced by its value; the values are not searched again.
 
-        With `how`, each node made anew is recorded as derived from the one it stands for, in those words.
+        With `how`, each node rebuilt is recorded as derived from the one it stands for, in those words.
         """
         only_axes = all([node.op is Ops.RANGE for node in replacements])
         axes = frozenset(replacements) if only_axes else None
@@ -545,7 +545,7 @@ class UOp:
         return self._substituted(done, ops_mask(ops), how, None, 0)
 
     def with_axes(self, places: Mapping[UOp, UOp], how: str) -> UOp:
-        """`substitute` for RANGEs that are open here: what does not depend on them is not even looked at."""
+        """`substitute` for RANGEs that are open here: what does not depend on them is skipped."""
         return self._substituted(dict(places), ops_mask(node.op for node in places), how, frozenset(places), 0)
 
     def _substituted(
@@ -589,9 +589,9 @@ def make_uop(op: Ops, dtype: AnyDType, src: tuple[UOp, ...], arg: Any = None) ->
         key: Any = (dtype, type(arg), arg or repr(arg))
     else:
         key = (op, dtype, src, arg)
-    known = _interned.get(key)
-    if known is not None and (found := known()) is not None:
-        return found
+    reference = _interned.get(key)
+    if reference is not None and (existing := reference()) is not None:
+        return existing
     node = _new(UOp)
     node.op = op
     node.dtype = dtype
@@ -624,12 +624,12 @@ def make_uop(op: Ops, dtype: AnyDType, src: tuple[UOp, ...], arg: Any = None) ->
     return node
 
 
-def _open_ranges(node: UOp, found: frozenset[UOp]) -> frozenset[UOp]:
+def _open_ranges(node: UOp, ranges: frozenset[UOp]) -> frozenset[UOp]:
     """The loop variables of a node that opens loops or closes them; `found`: those of its sources."""
     if node.op is Ops.RANGE:
-        return found | {node}
+        return ranges | {node}
     closed = node.src[2:] if node.op is Ops.RESULT else node.src[1:]
-    return found.difference(closed)
+    return ranges.difference(closed)
 
 
 @lru_cache(1 << 12, typed=True)

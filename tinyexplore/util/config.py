@@ -16,39 +16,48 @@ from weakref import WeakValueDictionary
 
 @dataclass(frozen=True)
 class Config:
-    """Every knob of the engine, under the names that programs of this family know.
+    """All settings of the engine, under tinygrad's names where tinygrad has them.
 
-    DEBUG writes to the console: 1 devices, 2 kernels with times, 3 buffers, opts and decisions with reasons, 4 sources,
-    5 each kernel's ast, 6 its linear program, 7 its assembly.
-    BEAM: width of the search for opts (0: off). BEAM_SEED: which candidates it tries where there are too many.
-    NOOPT: 1 leaves kernels as scheduled. JIT: 0 turns TinyJit off. DEVICE: the default device ("" = LLVM).
-    TARGET: the CPU that LLVM and CLANG generate code for, by LLVM's name, or a level such as x86-64-v3 ("" or "native":
-    this machine's); `tinyexplore/target/choice.py` says what may stand behind it. Or a GPU: "opencl" has GPU run
-    work-groups where it would run a CPU's kernels.
-    THREADS: worker threads of the CPU devices (0 = one per core). CACHELEVEL: 0 no disk cache.
-    CACHE_MB: what the disk cache may take, without downloads; entries used longest ago make room (0: nothing is kept).
-    KERNEL_MB: what compiled kernels may take that are kept for another use, in memory, and what the plans of realising
-    may; those used longest ago make room (`docs/memory.md`).
-    EXPLORER_MB: what the traces of explorers may take that were shown and are still held, as objects (beyond that they
-    are kept compressed), and, compressed, the views of those that are not held any more (beyond that they are closed).
-    DEFAULT_FLOAT: dtype of Python floats. MAX_KERNEL_OPS: where a fused kernel is cut for its size.
-    SPEC: 1 checks what every pass of the lowering makes against the spec of its stage.
-    SPLIT_REDUCEOP: 0 leaves large reductions to few results whole. MULTIOUTPUT: 0 gives each output its own kernel.
-    TRANSCENDENTAL: exp, sin and their kin in floats: 0 by the device's own functions (libm's, lane by lane), 1 by
-    arithmetic of our own where the device computes in machine code, 2 by that on every device (PYTHON too). erf
-    and powers of float64 are always the device's.
-    PROFILE: 1 writes a timeline of what ran to profile.json when the process ends. GRAPH: 1 writes the graph of all
-    LazyBuffers that were realised as a picture then, to GRAPHPATH ("" = a new temporary file, which is printed).
-    WINO: 1 computes convolutions with kernels of 3 places by Winograd's minimal filters.
-    TC: 1 sums products of bfloat16 and of int8 by the dot instructions that the CPU has, 0 without, 2 in the same
-    order, written out in plain arithmetic (on CPUs without them, too). TC_OPT: 0 where they divide the sum evenly, 1
-    also where something is left over. On a GPU, TC: 1 multiplies float16, bfloat16 and int8 on its tensor cores, 0 does
-    without; ALLOW_TF32: 1 lets them multiply float32 too where they read 10 bits of its fraction (other results).
-    INTERPRETER_TRICKS: 0 does without all that leans on how CPython works inside (`util/interpreter.py`), from
-    the start of the process on: the same results, by ways that take longer.
-    SANITIZE: 1 runs each kernel of the CLANG device under AddressSanitizer and UndefinedBehaviorSanitizer, in a process
-    of its own: slow, and what reaches outside a buffer is an error with its line.
-    THREEFRY: 1 computes random numbers where they are used, by Threefry; 0 draws them here (Mersenne Twister), as data.
+    DEBUG: console output. 1 devices, 2 kernels with times, 3 buffers, opts and decisions with reasons, 4 sources, 5
+      each kernel's ast, 6 its linear program, 7 its assembly.
+    BEAM: width of the beam search for opts (0: off).
+    BEAM_SEED: selects the candidates where there are too many to try all.
+    NOOPT: 1 leaves kernels as scheduled.
+    JIT: 0 turns TinyJit off.
+    DEVICE: the default device ("": LLVM).
+    THREADS: worker threads of the CPU devices (0: one per core).
+    CACHELEVEL: 0 turns the disk cache off.
+    CACHE_MB: size limit of the disk cache without downloads; least recently used entries are removed (0: nothing is
+      stored).
+    KERNEL_MB: size limit of the compiled kernels cached in memory, and of the cached plans; least recently used ones
+      are removed (`docs/memory.md`).
+    EXPLORER_MB: size limit of traces that Explorers hold as objects; further traces are kept compressed. Also the limit
+      of compressed views without an Explorer; further views are closed.
+    DEFAULT_FLOAT: dtype of Python floats.
+    MAX_KERNEL_OPS: the most operations of a fused kernel.
+    SPEC: 1 verifies the result of every lowering pass against the specification of its stage.
+    SPLIT_REDUCEOP: 0 does not split large reductions with few results.
+    MULTIOUTPUT: 0 gives each output its own kernel.
+    TRANSCENDENTAL: exp, sin and other functions of floats. 0: the device's own functions (libm's, lane by lane). 1: our
+      own arithmetic where the device runs machine code. 2: our own arithmetic on every device. erf and powers of
+      float64 are always the device's.
+    PROFILE: 1 writes a timeline to profile.json when the process ends.
+    GRAPH: 1 draws the graph of all realized LazyBuffers when the process ends.
+    GRAPHPATH: the file of that picture ("": a new temporary file, whose path is printed).
+    TC: on CPUs, 1 computes sums of products of bfloat16 and int8 by dot instructions. 0 does not. 2 writes the same
+      order of operations in plain arithmetic, also on CPUs without these instructions. On GPUs, 1 multiplies float16,
+      bfloat16 and int8 on tensor cores.
+    TC_OPT: 0 uses them where they divide the sum evenly, 1 also where a remainder is left.
+    ALLOW_TF32: 1 lets tensor cores multiply float32 with 10 bits of mantissa, which changes results.
+    THREEFRY: 1 computes random numbers in the kernels that use them, by Threefry. 0 draws them on the host (Mersenne
+      Twister).
+    WINO: 1 computes 3×3 convolutions by Winograd's minimal filters.
+    TARGET: the CPU that LLVM and CLANG generate code for: LLVM's name, or a level such as x86-64-v3 ("" or "native":
+      this machine). "opencl" makes GPU run work-groups. `tinyexplore/target/choice.py` describes the suffixes.
+    INTERPRETER_TRICKS: 0 does not use CPython internals (`util/interpreter.py`). Results are the same, and slower. Read
+      when the process starts.
+    SANITIZE: 1 runs each kernel of CLANG under AddressSanitizer and UndefinedBehaviorSanitizer, in a separate process.
+      An access outside of a buffer is an error with its line.
     """
 
     DEBUG: int = 0
@@ -164,8 +173,8 @@ def check_option(name: str, value: Any) -> None:
     """Raises where `value` cannot be the option `name`: numbers are whole and from 0 on, names are text."""
     kind: type = type(getattr(Config, name))
     if not isinstance(value, kind):
-        wanted = "a whole number" if kind is int else "text"
-        raise TypeError(f"{name}={value!r} ({type(value).__name__}): need {wanted}")
+        expected = "a whole number" if kind is int else "text"
+        raise TypeError(f"{name}={value!r} ({type(value).__name__}): need {expected}")
     if isinstance(value, int) and value < 0:
         raise ValueError(f"{name}={value}: cannot be negative; 0 is off or the default")
     if name in _further:
@@ -266,9 +275,9 @@ class Context(ContextDecorator):
     def __init__(self, **changes: Any) -> None:
         for name in FOREIGN_OPTIONS.intersection(changes):
             ContextVar(name, 0)
-        known = {*Config.__dataclass_fields__, *ContextVar._own}
-        if unknown := sorted(set(changes) - known):
-            raise ValueError(f"Context({', '.join(unknown)}): no such option; known: {', '.join(sorted(known))}")
+        option_names = {*Config.__dataclass_fields__, *ContextVar._own}
+        if unknown := sorted(set(changes) - option_names):
+            raise ValueError(f"Context({', '.join(unknown)}): no such option; known: {', '.join(sorted(option_names))}")
         for name, value in changes.items():
             if _is_option(name):
                 check_option(name, value)

@@ -43,7 +43,7 @@ class Counters:
     )
 
     def __init__(self) -> None:
-        self.native = array("q", [0, 0, 0, 0])  # nobody else writes there, so that nothing is lost between threads
+        self.native = array("q", [0, 0, 0, 0])  # nothing else writes there, so that nothing is lost between threads
         self._lock = RLock()  # the garbage collector may call a program's finalisers inside any method
         self.allocators: WeakSet[Counting] = WeakSet()
         self.watchers: tuple[Callable[[int], None], ...] = ()  # each is called with every number of kernels that ran
@@ -51,7 +51,7 @@ class Counters:
         self.reset()
 
     def reset(self) -> None:
-        """Starts all counts anew; `mem_used` stays, because the memory does, and `mem_peak` goes down to it."""
+        """Starts all counts again; `mem_used` stays, because the memory does, and `mem_peak` goes down to it."""
         self.mem_peak = self.mem_used
         self.global_ops = self.global_mem = self.kernel_count = 0
         self.time_sum_s = 0.0

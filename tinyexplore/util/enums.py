@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 E = TypeVar("E", bound=type[Enum])
 
 
-class Named(Enum):
+class PickledByName(Enum):
     """Members are pickled by name: numbers mean another one as soon as one is added before them."""
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -39,4 +39,4 @@ def quick_members(enum: E) -> E:
     return enum
 
 
-__all__ = ["Named", "quick_members"]
+__all__ = ["PickledByName", "quick_members"]

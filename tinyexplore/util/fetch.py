@@ -47,9 +47,9 @@ def fetch(
         return Path(url)
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"fetch {url!r}: need http://, https://, or a path that begins with / or .")
-    told = hashlib.sha256(f"{url} {gunzip} {checksum}".encode()).hexdigest()[:32]
+    digest = hashlib.sha256(f"{url} {gunzip} {checksum}".encode()).hexdigest()[:32]
     for downloads in kept_folders():
-        path = downloads / (subdir or "") / (name or told)
+        path = downloads / (subdir or "") / (name or digest)
         if not path.resolve().is_relative_to(downloads.resolve()):
             raise ValueError(f"fetch: name {name!r} in {subdir!r} leads out of the folder of downloads")
         if allow_caching and path.is_file():

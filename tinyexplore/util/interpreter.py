@@ -2,7 +2,7 @@
 
 Each of these makes something faster, or spares memory, and has a plain way beside it that `INTERPRETER_TRICKS=0`
 takes: then every object counts as held by somebody, tensors are written down when they are made, nothing reads an
-object by its address, and no setting of the whole process is touched. Results are the same.
+object by its address, and no setting of the whole process is accessed. Results are the same.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def _check_tricks(value: int) -> None:
 check_further("INTERPRETER_TRICKS", _check_tricks)
 
 
-# *** who holds an object: a value that nobody else refers to may be overwritten, or need no memory ***
+# *** who holds an object: a value that nothing else refers to may be overwritten, or need no memory ***
 
 MANY = 1 << 60
 
 
-def references(held: Iterable[object]) -> tuple[int, ...]:
+def references(objects: Iterable[object]) -> tuple[int, ...]:
     """References to each object in a container: `ASKING` where nobody but the container has one. Without tricks `MANY`:
     who cannot tell keeps what might be wanted."""
-    return tuple(map(getrefcount if TRICKS else _many, held))
+    return tuple(map(getrefcount if TRICKS else _many, objects))
 
 
 def _many(one: object) -> int:
@@ -67,7 +67,7 @@ def referrers(one: object) -> list[Any]:
 
 
 class Findable:
-    """An object of a class below is found by `living` as long as somebody holds it.
+    """An object of a class below is found by `living` as long as a reference exists.
 
     Each object refers to its class, and who refers to what is searched by the interpreter itself: none has to be
     written down when it is made, but without tricks.
@@ -78,9 +78,9 @@ class Findable:
     if not TRICKS:
 
         def __new__(cls, *arguments: Any, **named: Any) -> Any:
-            made = object.__new__(cls)
-            _findable[next(_numbers)] = made
-            return made
+            instance = object.__new__(cls)
+            _findable[next(_numbers)] = instance
+            return instance
 
 
 _numbers = count()
@@ -89,7 +89,9 @@ _findable: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 def living(kinds: set[type]) -> list[Any]:
     """Every object of the classes `kinds`, which are below `Findable`."""
-    return [found for found in (gc.get_referrers(*kinds) if TRICKS else _findable.values()) if type(found) in kinds]
+    return [
+        instance for instance in (gc.get_referrers(*kinds) if TRICKS else _findable.values()) if type(instance) in kinds
+    ]
 
 
 # *** objects by their addresses: machine code that reads and makes them (runtime/entry.py) ***
@@ -129,8 +131,8 @@ def field_offsets(kind: type) -> dict[str, int] | None:
     words = array("Q", ctypes.string_at(id(probe), size - size % 8))
     for name in names:
         setattr(probe, name, None)
-    found = {name: words.index(id(marker)) * 8 for name, marker in markers.items() if id(marker) in words}
-    return found if len(found) == len(names) else None
+    offsets = {name: words.index(id(marker)) * 8 for name, marker in markers.items() if id(marker) in words}
+    return offsets if len(offsets) == len(names) else None
 
 
 class MethodDef(ctypes.Structure):
@@ -153,22 +155,22 @@ def interface_address(name: str) -> int:
 
 def function_address(function: Any) -> int:
     """Where a function that ctypes found lies."""
-    found = ctypes.cast(function, ctypes.c_void_p).value
-    assert found is not None
-    return found
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address
 
 
 def new_builtin(definition: MethodDef, bound: object) -> Callable[..., Any]:
     """A builtin function that gets `bound` as its first argument, and keeps it; `definition` must live as long."""
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    made: Callable[..., Any] = prototype(interface_address("PyCFunction_NewEx"))(
+    constructor: Callable[..., Any] = prototype(interface_address("PyCFunction_NewEx"))(
         ctypes.addressof(definition), bound, None
     )
-    return made
+    return constructor
 
 
 class _PyBuffer(ctypes.Structure):
-    """CPython's Py_buffer: all that is asked of it is `buf`."""
+    """CPython's Py_buffer: all that is required of it is `buf`."""
 
     _fields_ = (
         ("buf", ctypes.c_void_p),

@@ -43,7 +43,7 @@ def is_private(info: os.stat_result, refused: int = OTHERS_WRITE) -> bool:
 
 
 def why_not_private(folder: str | Path, *, or_of_root: bool = False) -> str | None:
-    """Why others could have put something into `folder`, in words; None where they could not. OSError where there is
+    """Why others could have put something into `folder`, as text; None where they could not. OSError where there is
     no such folder. `or_of_root`: root's folders will do as well.
 
     A link to a folder is as good as the folder, if it is this user's link or root's.

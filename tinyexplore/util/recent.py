@@ -24,11 +24,11 @@ class Recent(Generic[K, V]):
     def find(self, key: K) -> V | None:
         """What is kept under `key`, which counts as used now."""
         with self.lock:
-            found = self._kept.get(key)
-            if found is None:
+            value = self._kept.get(key)
+            if value is None:
                 return None
             self._kept.move_to_end(key)
-            return found[0]
+            return value[0]
 
     def keep(self, key: K, value: V, nbytes: int, most_bytes: int) -> list[V]:
         """Keeps `value`, of about `nbytes`, in the place of what was there. Those used longest ago make room until all

@@ -25,10 +25,10 @@ def tree_text(
     Shared nodes are called `x0`, `x1`, … (`name` for another letter); constants and the like, without sources and
     short, are written out each time.
     """
-    return _Writer(root, sources, head, rest, name).text()
+    return _TreeWriter(root, sources, head, rest, name).text()
 
 
-class _Writer(Generic[T]):
+class _TreeWriter(Generic[T]):
     def __init__(
         self,
         root: T,
@@ -60,14 +60,14 @@ class _Writer(Generic[T]):
     def ahead(self) -> list[T]:
         """The nodes at which the text would become too deep, sources first."""
         height: dict[T, int] = {}
-        found = []
+        matches = []
         for node in self.order:
             height[node] = 1 + max((height[source] for source in self.sources(node)), default=0)
             if height[node] >= _DEEPEST and node is not self.root:
-                found.append(node)
+                matches.append(node)
                 self.shared.add(node)
                 height[node] = 0
-        return found
+        return matches
 
     def lines(self, node: T) -> list[str]:
         """The text of a node, in one line where there is room for it; nested no deeper than `ahead` leaves it."""

@@ -60,7 +60,7 @@ def wait_for_all(jobs: Sequence[Job[Any]]) -> None:
         job.wait()
 
 
-class Workers:
+class ThreadWorkers:
     """Up to `count` threads, which start when there is something to do. A forked child starts its own."""
 
     def __init__(self, count: int) -> None:
@@ -94,12 +94,12 @@ class Workers:
     def do(self, jobs: Sequence[Job[Any]], own: Callable[[], object]) -> None:
         """Has `jobs` done, and does `own()` meanwhile. Returns when all have ended, also when it is interrupted; what
         the first of them raised is raised here."""
-        given: list[bool] = []
+        done_flags: list[bool] = []
         try:
-            self.give(jobs, [partial(given.append, True)])
+            self.give(jobs, [partial(done_flags.append, True)])
             own()
         finally:
-            if given:
+            if done_flags:
                 try:
                     wait_for_all(jobs)
                 except BaseException:  # interrupted: nobody may still be at it when this is over
@@ -142,4 +142,4 @@ def _work(jobs: SimpleQueue[Job[Any] | None], lives: Lock) -> None:
         lives.release()
 
 
-__all__ = ["AtOnce", "Job", "Workers", "wait_for_all"]
+__all__ = ["AtOnce", "Job", "ThreadWorkers", "wait_for_all"]

@@ -15,7 +15,7 @@ Need = Literal["recordings", "branches", "schedules", "throughput", "rosetta", "
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PanelTab:
     """A tab of the first row."""
 
     name: str
@@ -27,7 +27,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Widget:
+class PanelWidget:
     """A panel as a widget of its own: the class `NAMEWidget`."""
 
     name: str
@@ -75,7 +75,7 @@ class Panel:
     panel's name, and pages store its result."""
     response: str = ""
     """The name of that dataclass, in the same module."""
-    widget: Widget | None = None
+    widget: PanelWidget | None = None
     """Its widget, if it has one."""
 
     @property
@@ -85,14 +85,16 @@ class Panel:
 
 
 GROUPS = (
-    Group("passes", "Passes", "How the program was rewritten, step by step, and why"),
-    Group("program", "Program", "What the program consists of, what it is in other languages, and what bounds a loop"),
-    Group("whatif", "What if", "Decide otherwise, and see what comes of it"),
-    Group(
+    PanelTab("passes", "Passes", "How the program was rewritten, step by step, and why"),
+    PanelTab(
+        "program", "Program", "What the program consists of, what it is in other languages, and what bounds a loop"
+    ),
+    PanelTab("whatif", "What if", "Decide otherwise, and see what comes of it"),
+    PanelTab(
         "byhand", "By hand", "A kernel a step at a time, which cache answers, what a GPU's warps do, where elements lie"
     ),
-    Group("measure", "Measure", "Time, rates and memory"),
-    Group("glossary", "Glossary", "Every word of the explorer"),
+    PanelTab("measure", "Measure", "Time, rates and memory"),
+    PanelTab("glossary", "Glossary", "Every word of the explorer"),
 )
 
 _SHEETS = "tinyexplore.explore.tracefile.pictures.sheets"
@@ -106,7 +108,7 @@ PANELS = (
         "passes",
         "pass by pass, what each firing of a rule made of the graph",
         "views/stepper:StepperView",
-        widget=Widget(
+        widget=PanelWidget(
             "stepper",
             "The passes, and each firing as before | after with its rule.",
             f"{_SHEETS}:passes_svg",
@@ -138,7 +140,7 @@ PANELS = (
         "views/kernels:KernelsView",
         chunk="kernels",
         styles=("views/kernels.css",),
-        widget=Widget("kernels", "The kernels as a table.", f"{_SHEETS}:kernels_svg"),
+        widget=PanelWidget("kernels", "The kernels as a table.", f"{_SHEETS}:kernels_svg"),
     ),
     Panel(
         "modules",
@@ -147,7 +149,7 @@ PANELS = (
         "views/modules:ModulesView",
         chunk="modules",
         styles=("views/modules.css",),
-        widget=Widget(
+        widget=PanelWidget(
             "modules",
             "The trace by module: time and memory of each as a tree. A click selects what a module made, a double "
             "click shows only that in the graph.",
@@ -197,7 +199,7 @@ PANELS = (
             "Nothing was tried on a kernel of this trace, and a page cannot compile: a notebook can ",
             "view.panels.tuner, view.kernels[KERNEL].apply(opts)",
         ),
-        widget=Widget(
+        widget=PanelWidget(
             "tuner",
             "The loops of a kernel, the opts that are legal now, and everything that was tried.",
             f"{_WHATIF}:branches_svg",
@@ -217,7 +219,7 @@ PANELS = (
             "No rule was tried on this trace, and rules are Python: a notebook fires them ",
             "view.rules",
         ),
-        widget=Widget(
+        widget=PanelWidget(
             "rules",
             "The rules of the pipeline and one's own, where they would match, and what came of firing them.",
             f"{_WHATIF}:branches_svg",
@@ -236,7 +238,7 @@ PANELS = (
             "Nothing was cut or joined in this trace. A notebook can: ",
             "view.fusion.cut, view.fusion.join",
         ),
-        widget=Widget(
+        widget=PanelWidget(
             "fusion",
             "The LazyBuffers in the frames of their kernels, what may be cut and joined, and what comes of it.",
             f"{_WHATIF}:schedules_svg",
@@ -298,7 +300,7 @@ PANELS = (
         roomy=True,
         needs=("shape",),
         instead=("No node of this trace shows memory otherwise than as it lies.", ""),
-        widget=Widget(
+        widget=PanelWidget(
             "shape",
             "What the selected node shows of memory: each element with its place, movement by movement.",
             "",
@@ -311,7 +313,7 @@ PANELS = (
         "measure",
         "how long each kernel took, and how much that varies",
         "views/timing:TimingView",
-        widget=Widget("timing", "The kernels' times with their spread.", f"{_SHEETS}:timing_svg"),
+        widget=PanelWidget("timing", "The kernels' times with their spread.", f"{_SHEETS}:timing_svg"),
     ),
     Panel(
         "lines",
@@ -325,7 +327,7 @@ PANELS = (
         instead=("In a notebook Python computes this; so does ", 'view.panels.result("lines")'),
         answer="tinyexplore.explore.analysis.lines:lines_by_time",
         response="LinesByTime",
-        widget=Widget(
+        widget=PanelWidget(
             "lines",
             "The lines of your Python by the time of their kernels. A click selects what a line made.",
             "tinyexplore.explore.analysis.lines:lines_picture",
@@ -338,7 +340,7 @@ PANELS = (
         "views/roofline:RooflineView",
         chunk="charts",
         styles=_CHART_STYLES,
-        widget=Widget(
+        widget=PanelWidget(
             "roofline",
             "The kernels under the machine's ceilings: what each does with a byte, and how fast. A click selects a "
             "kernel.",
@@ -353,7 +355,7 @@ PANELS = (
         "views/timeline:TimelineView",
         chunk="charts",
         styles=_CHART_STYLES,
-        widget=Widget(
+        widget=PanelWidget(
             "timeline",
             "Stages, runs, memory and buffers over one axis of time. A click selects a stage or a kernel.",
             "tinyexplore.explore.tracefile.pictures.timeline_picture:timeline_picture",
@@ -367,7 +369,7 @@ PANELS = (
         "views/memory:MemoryView",
         chunk="charts",
         styles=_CHART_STYLES,
-        widget=Widget("memory", "The buffers and their lives.", f"{_SHEETS}:memory_svg"),
+        widget=PanelWidget("memory", "The buffers and their lives.", f"{_SHEETS}:memory_svg"),
     ),
     Panel(
         "glossary",
@@ -384,10 +386,10 @@ PANEL_OF_WIDGET = {panel.widget.name: panel for panel in PANELS if panel.widget 
 
 def panel_named(name: str) -> Panel:
     """The panel of that name. KeyError names those that there are."""
-    found = next((panel for panel in PANELS if panel.name == name), None)
-    if found is None:
+    match = next((panel for panel in PANELS if panel.name == name), None)
+    if match is None:
         raise KeyError(f"no panel {name!r}; there are: {', '.join(panel.name for panel in PANELS)}")
-    return found
+    return match
 
 
-__all__ = ["GROUPS", "PANELS", "PANEL_OF_WIDGET", "Group", "Panel", "Widget", "panel_named"]
+__all__ = ["GROUPS", "PANELS", "PANEL_OF_WIDGET", "PanelTab", "Panel", "PanelWidget", "panel_named"]

@@ -15,7 +15,7 @@ from ipywidgets import widget_serialization
 
 from tinyexplore.widgets.explorer import ExplorerWidget
 from tinyexplore.widgets.front_end import bundle
-from tinyexplore.widgets.panels import PANELS, Panel, Widget
+from tinyexplore.widgets.panels import PANELS, Panel, PanelWidget
 from tinyexplore.widgets.pictured import PicturedWidget, picture_html, show
 
 
@@ -53,7 +53,7 @@ class PartWidget(PicturedWidget):
         self.observe(self._lead, ["selected", "stage", "step"])
 
     def _follow(self, change: Any) -> None:
-        """Takes over what the explorer has; the front end does the same by itself, so nothing is sent."""
+        """Takes over what the explorer has; the front end does the same alone, so nothing is sent."""
         if change["name"] == "selected":
             self._take(selected=change["new"])
         elif not self.pinned:
@@ -73,8 +73,8 @@ class PartWidget(PicturedWidget):
         elif "stage" in self.pinned:
             return
         else:
-            kept = {key: old for key, old in explorer.cursor.items() if (key, name) != ("step", "stage")}
-            to, new = "cursor", {**kept, name: value}
+            cursor = {key: old for key, old in explorer.cursor.items() if (key, name) != ("step", "stage")}
+            to, new = "cursor", {**cursor, name: value}
         if getattr(explorer, to) == new or (name != "selected" and explorer.cursor.get(name) == value):
             return
         if name in self._property_lock:
@@ -161,7 +161,7 @@ class CodeWidget(PartWidget):
         return self._one(language)
 
 
-def _panel_widget(panel: Panel, widget: Widget) -> type[PartWidget]:
+def _panel_widget(panel: Panel, widget: PanelWidget) -> type[PartWidget]:
     """The class of a panel's widget."""
     members = {
         "__doc__": widget.doc,
@@ -174,7 +174,7 @@ def _panel_widget(panel: Panel, widget: Widget) -> type[PartWidget]:
 
 
 PANEL_WIDGETS = {panel.widget.name: _panel_widget(panel, panel.widget) for panel in PANELS if panel.widget is not None}
-globals().update({made.__name__: made for made in PANEL_WIDGETS.values()})  # a stored notebook names its classes
+globals().update({widget.__name__: widget for widget in PANEL_WIDGETS.values()})  # a stored notebook names its classes
 
 
 class PredictWidget(PicturedWidget):

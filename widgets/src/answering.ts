@@ -1,4 +1,4 @@
-// A panel about one kernel that Python computes: the response that the page stores, else that of whoever has the engine.
+// A panel about one kernel that Python computes: the response that the page stores, else that of the engine's side.
 // The last request counts; late responses are dropped.
 
 import type { Question, Response } from "./asking";
@@ -13,7 +13,7 @@ export interface Wanted<Q extends Question> {
   nobody: [text: string, code: string];
   show(found: Response<Q>): void;
   say(text: string, code?: string): void;
-  /** It was refused, in words; it may be asked again. */
+  /** It was refused, as text; it may be asked again. */
   refused(): void;
 }
 

@@ -1,10 +1,19 @@
-// Requests to whoever has the engine: a notebook's kernel, over the channel of its widget. A request and its response are
+// Requests to the engine's side: a notebook's kernel, over the channel of its widget. A request and its response are
 // plain data (`tinyexplore/explore/analysis/requests.py`), so a page that carries the engine responds as well, and a page
 // without Python stores responses in one map.
 
 import { DEFAULTS, type Question, type Responses } from "./requests";
 
-export type { Edge, Fired, Obstacle, Place, Question, Tried, WhyKernels, WhyNot } from "./requests";
+export type {
+  Edge,
+  RecordedRewrite,
+  Obstacle,
+  ReturnSite,
+  Question,
+  RuleAttempt,
+  WhyKernels,
+  WhyNot,
+} from "./requests";
 
 /** The response to a request of the type `Q`. */
 export type Response<Q extends Question> = Responses[Q["ask"]];

@@ -1,4 +1,4 @@
-// Tables as columns, as traces travel: the twin of tinyexplore/explore/tracefile/columns.py, on the shapes that are generated from the
+// Tables as columns, as traces travel: the counterpart of tinyexplore/explore/tracefile/columns.py, on the shapes that are generated from the
 // same model. Whether the rows are valid is checked afterwards.
 
 import { SHAPES } from "./model";

@@ -1,4 +1,4 @@
-// Digests of UOps, which a packed trace leaves out: made when somebody asks for one. The twin of tinyexplore/explore/digests.py.
+// Digests of UOps, which a packed trace leaves out: made when somebody asks for one. The counterpart of tinyexplore/explore/digests.py.
 
 import type { Node } from "./model";
 

@@ -1,5 +1,5 @@
 // An engine in the page: it answers the questions of views and carries out their commands, as a notebook's kernel does.
-// The bundle of live pages (live.ts) makes one; the explorer only connects it.
+// The bundle of pages with engine (live.ts) makes one; the explorer only connects it.
 
 import type { Ask } from "./asking";
 import type { Branch } from "./model";

@@ -8,7 +8,7 @@ export function meaning(group: string, word: string): string {
   return GLOSSARY[group]?.terms[word] ?? "";
 }
 
-/** "VECTOR(1, 8)" in words: what the opt does, to which axis, by how much. */
+/** "VECTOR(1, 8)" as text: what the opt does, to which axis, by how much. */
 export function optMeaning(opt: string): string {
   const [, name, axis, amount] = /^(\w+)(?:\((\d+)(?:, (\d+))?\))?/.exec(opt) ?? [];
   const does = meaning("opt", name ?? "");

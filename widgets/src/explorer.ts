@@ -49,7 +49,7 @@ export interface MountOptions {
   ask?: Ask;
   /** Adds to the panel of times. */
   runHere?: Store["runHere"];
-  /** The engine in a live page: it answers, and carries out commands. */
+  /** The engine in a page with engine: it answers, and carries out commands. */
   engine?: Engine;
   /** Leads back to where this explorer was opened from. */
   back?: () => void;
@@ -353,7 +353,7 @@ function workbench(store: Store, root: HTMLElement, size: number): Body {
 
 const MODE_KEY = "tinyexplore.mode";
 
-/** How the reader last looked at an explorer in this browser. */
+/** How the reader last opened an explorer in this browser. */
 function remembered(): Mode | null {
   try {
     const found = localStorage.getItem(MODE_KEY);

@@ -1,4 +1,4 @@
-// The layout of a graph whose nodes belong to kernels: each kernel's boxes by themselves in a frame, then the frames and
+// The layout of a graph whose nodes belong to kernels: each kernel's boxes alone in a frame, then the frames and
 // the boxes of no kernel as one graph.
 
 import type { Box, Layout, RoutedEdge } from "./layout";

@@ -1,4 +1,4 @@
-// What the scheduler made of each edge between LazyBuffers: the twin of tinyexplore/explore/analysis/why/fusions.py.
+// What the scheduler made of each edge between LazyBuffers: the counterpart of tinyexplore/explore/analysis/why/fusions.py.
 
 import { grouped } from "./format";
 import { h, s } from "./dom";

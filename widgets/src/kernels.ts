@@ -1,4 +1,4 @@
-// How kernels are told apart: each by its number, and by a hue while there are hues enough.
+// How kernels are distinguished: each by its number, and by a hue while there are hues enough.
 
 import { bufferName } from "./format";
 import type { Trace } from "./model";

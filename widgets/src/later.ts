@@ -1,4 +1,4 @@
-// A view whose code comes when it is first looked at; a line stands in its place until then.
+// A view whose code comes when it is first shown; a line stands in its place until then.
 
 import { ChunkMissing } from "./chunks";
 import { h, replaceChildren } from "./dom";

@@ -13,7 +13,7 @@ export class Layouter {
   /** `busy`: told the number of boxes when a layout begins in a worker, and null when it has ended. */
   constructor(private readonly busy: (boxes: number | null) => void) {}
 
-  /** Calls `done` with the layout: at once for a small graph, else later, unless another one is asked for before. */
+  /** Calls `done` with the layout: at once for a small graph, else later, unless another one is requested before. */
   lay(request: LayoutRequest, done: (made: Layout) => void): void {
     this.cancel();
     if (request.nodes.length <= AT_ONCE) done(arranged(request));

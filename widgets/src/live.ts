@@ -1,4 +1,4 @@
-// The bundle of live pages: it puts an engine into the page, which the explorer's own bundle finds there; a playground has
+// The bundle of pages with engine: it puts an engine into the page, which the explorer's own bundle finds there; a playground has
 // an editor before it.
 
 import { h } from "./dom";

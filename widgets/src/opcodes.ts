@@ -7,7 +7,7 @@ const UOPS: Record<string, string> = {
   DEFINE_VAR: "an integer argument",
   CONST: "a constant, the same in every lane",
   ENDRANGE: "closes a loop",
-  INDEX: "the address of an element; with a condition, lanes that fail it touch no memory",
+  INDEX: "the address of an element; with a condition, lanes that fail it access no memory",
   LOAD: "reads as many neighbouring elements as the type has lanes",
   PREFETCH: "asks for a cache line ahead of its use; it may lie outside of the buffer",
   STORE: "writes as many neighbouring elements as the value has lanes",
@@ -70,7 +70,7 @@ const PTX: [RegExp, string][] = [
   [/^ld\.param/, "reads an argument of the kernel"],
   [/^ld\.shared/, "reads memory that the threads of a block share"],
   [/^st\.shared/, "writes memory that the threads of a block share"],
-  [/^ld\.global/, "reads the GPU's memory (.nc: through the cache for what nobody writes)"],
+  [/^ld\.global/, "reads the GPU's memory (.nc: through the cache for memory that is not written)"],
   [/^st\.global/, "writes the GPU's memory"],
   [/^(ld|st)\.local/, "a thread's own memory: an array, or registers that were too few"],
   [/^bar/, "waits until every thread of the block is here"],
@@ -108,7 +108,7 @@ const AMDGCN: [RegExp, string][] = [
 ];
 
 const LLVM: Record<string, string> = {
-  getelementptr: "computes an address; touches no memory",
+  getelementptr: "computes an address; accesses no memory",
   phi: "a value that depends on where control came from: the loop's variables",
   select: "one of two values, by a condition",
   shufflevector: "rearranges or repeats lanes",

@@ -14,7 +14,7 @@ export function makePanel(store: Store, panel: Panel, isOpen?: () => boolean): V
   return isOpen === undefined ? new Made(store) : new WhenOpened(() => new Made(store), isOpen);
 }
 
-/** A view that is made when it is first looked at. */
+/** A view that is made when it is first shown. */
 export class WhenOpened implements View {
   element: HTMLElement = h("div", { hidden: true });
   private view: View | null = null;

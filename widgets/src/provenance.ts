@@ -209,7 +209,7 @@ export class TraceIndex {
     return { name: buffer?.name ?? "", maker: buffer?.maker ?? null };
   }
 
-  /** The same in words: "x", "result of kernel 0", "" where nothing is known of it. */
+  /** The same as text: "x", "result of kernel 0", "" where nothing is known of it. */
   argumentText(kernel: number | null, position: number): string {
     const { name, maker } = this.argument(kernel, position);
     if (name !== "") return name;

@@ -67,7 +67,7 @@ export class RecordedRun {
     this.go(Infinity, reason);
   }
 
-  /** Of a line that does nothing by itself, the next that does. */
+  /** Of a line that does nothing alone, the next that does. */
   private reaches(line: number): (step: RecordedStep) => boolean {
     const places = new Set(this.recording.steps.map(({ place }) => place));
     const target = [...places].filter((place) => place >= line).sort((a, b) => a - b)[0];
@@ -166,7 +166,7 @@ function counterOf(values: Map<number, string[]>, begin: number): number | null 
   return found === undefined ? null : Number(found[0]);
 }
 
-/** A buffer after these steps, in rows around what was touched last. */
+/** A buffer after these steps, in rows around what was accessed last. */
 function tensor({ name, size, width, cells }: RecordedBuffer, done: RecordedStep[], lane: number | null): TensorData {
   const now = new Map<number, string>();
   const recent: number[] = [];

@@ -1,5 +1,5 @@
 // Regions: several nodes drawn as one box with their true count. In the LazyBuffer graph, what one call of one Python
-// line gave one kernel, or all of a kernel; in a UOp graph, twins: the copies that unrolling made of one computation.
+// line gave one kernel, or all of a kernel; in a UOp graph, unrolled copies: the copies that unrolling made of one computation.
 
 import type { TraceIndex } from "./provenance";
 import type { ShownGraph } from "./replay";
@@ -67,7 +67,7 @@ function isOpen(region: number[], open: Set<number>): boolean {
   return region.some((id) => open.has(id));
 }
 
-/** A UOp graph with its twins contracted: nodes of equal operation over equal sources, constants and addresses aside. */
+/** A UOp graph with its unrolled copies contracted: nodes of equal operation over equal sources, constants and addresses aside. */
 export function contractTwins(index: TraceIndex, graph: ShownGraph, open: Set<number>): Contracted {
   const names = new Map<string, number>();
   const shape = new Map<number, number>();

@@ -18,7 +18,7 @@ export interface ShownNode {
   src: number[];
 }
 
-/** `root` and the keys of `nodes` are display ids; `changed` are the boxes that the last step touched. */
+/** `root` and the keys of `nodes` are display ids; `changed` are the boxes that the last step accessed. */
 export interface ShownGraph {
   root: number[];
   nodes: Map<number, ShownNode>;

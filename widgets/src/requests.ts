@@ -162,7 +162,7 @@ export type Question =
   | PlayRequest;
 
 /** A firing that was recorded: at step `step` (its number, from 1 on) `rule` made `after` of `before`. */
-export interface Fired {
+export interface RecordedRewrite {
   step: number;
   rule: string;
   before: number;
@@ -170,7 +170,7 @@ export interface Fired {
 }
 
 /** A line of a function that came to None or False. `because`: the condition above it, where the line itself only returns. `values`: what the names in these lines stood for. */
-export interface Place {
+export interface ReturnSite {
   function: string;
   file: string;
   line: number;
@@ -185,11 +185,11 @@ export interface Obstacle {
   path: number[];
   wanted: string;
   found: string;
-  places: Place[];
+  places: ReturnSite[];
 }
 
-/** A rule asked of a node. verdict: "fires", "stopped" by `obstacle`, or "unknown", as it would have to be told something that is not known here. `first`: of those that fire, the one that the pass takes. `passed` of `parts` of its pattern match; `bound`: what its names stand for; `after`: what it makes. `at`: the node of the trace at which the obstacle stands. */
-export interface Tried {
+/** A rule asked of a node. verdict: "fires", "stopped" by `obstacle`, or "unknown", as it would have to be told something that is not known here. `first`: of those that fire, the one that the pass takes. `passed` of `parts` of its pattern match; `bound`: what its names stand for; `after`: what it makes. `at`: the node of the trace at which the legality error stands. */
+export interface RuleAttempt {
   rule: string;
   law: string;
   doc: string;
@@ -214,12 +214,12 @@ export interface WhyNot {
   node: number;
   what: string;
   note: string;
-  fired: Fired[];
-  could: Tried[];
-  stopped: Tried[];
+  fired: RecordedRewrite[];
+  could: RuleAttempt[];
+  stopped: RuleAttempt[];
 }
 
-/** What became of the edge from `src` to `dst`, which reads it. mark: "fused", computed where it is read; "cut", one kernel stores it and another one reads it; "again", computed in several kernels; "read", it was in memory before. decision, reason, compared: the scheduler's word on `src`. kernels: those that compute `src`; `into`: those that compute `dst`. against_cut, against_join: what stands against cutting here, and against joining; "" where one may. */
+/** What became of the edge from `src` to `dst`, which reads it. mark: "fused", computed where it is read; "cut", one kernel stores it and another one reads it; "again", computed in several kernels; "read", it was in memory before. decision, reason, compared: the scheduler's word on `src`. kernels: those that compute `src`; `into`: those that compute `dst`. against_cut, against_join: what forbids cutting here, and against joining; "" where one may. */
 export interface Edge {
   src: number;
   dst: number;
@@ -303,7 +303,7 @@ export interface DebuggerState {
   accesses: ([string, boolean, (number | null)[], string])[];
 }
 
-/** What one access (or several together) met. `found`: touches answered by each level, and last by memory. `reuse`: touches by how many other lines were touched since the line was touched before: 0, 1, 2-3, 4-7 …, and last those of a line touched for the first time. */
+/** What one access (or several together) met. `found`: accesses answered by each level, and last by memory. `reuse`: accesses by how many other lines were accessed since the line was accessed before: 0, 1, 2-3, 4-7 …, and last those of a line accessed for the first time. */
 export interface Traffic {
   found: number[];
   reuse: number[];
@@ -521,7 +521,7 @@ export interface Verdict {
 }
 
 /** Where a rule would fire: on `node` of the trace, which stands in the graph of stage number `stage` (the pass `name`) after `step` of its steps. `verdict`: whether what it would make means the same. */
-export interface Match {
+export interface RuleMatch {
   rule: string;
   kernel: number;
   stage: number;
@@ -536,7 +536,7 @@ export interface Match {
 
 /** The matches of one rule, as the panel of rules lists them. */
 export interface MatchList {
-  places: Match[];
+  places: RuleMatch[];
 }
 
 /** The check of a firing; of a wrong one the inputs, and the values before and after at these. */

@@ -16,7 +16,7 @@ const MOST_CELLS = 256;
 const MOST_COLUMNS = 16;
 const MOST_ROWS = 16;
 
-/** The place in memory of an element, null in the padding. The first view touches memory. */
+/** The place in memory of an element, null in the padding. The first view accesses memory. */
 export function place(views: ViewData[], index: number[]): number | null {
   let coords = index;
   let found = 0;
@@ -99,7 +99,7 @@ export function sizesText(shape: number[]): string {
   return shape.join("×") || "scalar";
 }
 
-/** A view in words. */
+/** A view as text. */
 export function viewText([shape, strides, offset, mask]: ViewData): string {
   const masked = mask === null ? "" : `, valid in ${mask.map(([start, stop]) => `${start}:${stop}`).join("×")}`;
   return `${sizesText(shape)}, strides (${strides.join(", ")})${offset === 0 ? "" : `, offset ${offset}`}${masked}`;

@@ -391,7 +391,7 @@ function withinBudget(ids: number[], edges: DrawnEdge[], graph: ShownGraph, opti
   if (ids.length <= options.budget) return new Set(ids);
   const neighbours = new Map<number, number[]>(ids.map((id) => [id, []]));
   for (const { src, dst } of edges) {
-    if (!neighbours.has(src) || !neighbours.has(dst)) continue; // outside the cone
+    if (!neighbours.has(src) || !neighbours.has(dst)) continue; // outside the dependency cone
     neighbours.get(src)!.push(dst);
     neighbours.get(dst)!.push(src);
   }

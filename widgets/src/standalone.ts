@@ -35,7 +35,7 @@ async function mountPage(): Promise<void> {
         });
       };
     }
-    const engine = (globalThis as { tinyexploreEngine?: Engine }).tinyexploreEngine; // of a live page
+    const engine = (globalThis as { tinyexploreEngine?: Engine }).tinyexploreEngine; // of a page with engine
     api.handle = mount(place, await readTrace(data), {
       size: data.byteLength,
       height: "100vh",

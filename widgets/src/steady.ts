@@ -1,5 +1,5 @@
 // A layout for the next step of a walk: every box that was there stays where it was, new ones go where there is room.
-// Where that no longer makes a drawing to be read, there is none, and the graph is to be laid out anew.
+// Where that no longer makes a drawing to be read, there is none, and the graph is to be laid out again.
 
 import type { Box, Edge, Point } from "./layers";
 import type { Layout, RoutedEdge } from "./layout";

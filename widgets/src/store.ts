@@ -48,7 +48,7 @@ export class Store {
   /** Called after the reader, not the program, changed something. */
   onSelect: ((nodes: number[]) => void) | null = null;
   onCursor: ((cursor: Cursor) => void) | null = null;
-  /** Asks whoever has the engine; null where nobody has. */
+  /** Asks the engine's side; null where nobody has. */
   ask: Ask | null = null;
   /** What a page adds to the panel of times: kernels that it can run. */
   runHere: ((panel: HTMLElement, store: Store) => void) | null = null;

@@ -44,7 +44,7 @@ export function chapters(index: TraceIndex): Chapter[] {
   }));
 }
 
-/** Whether a line of the capture asked for a LazyBuffer: what was there before is known by no call (in a trace with calls). */
+/** Whether a line of the capture requested a LazyBuffer: what was there before is known by no call (in a trace with calls). */
 function isAsked({ nodes }: Trace): (node: Node) => boolean {
   const hasCalls = nodes.some(({ calls }) => calls.length > 0);
   return ({ calls }) => calls.length > 0 || !hasCalls;
@@ -80,7 +80,7 @@ function python({ trace }: TraceIndex): string {
   const which = words.length === 0 ? "" : `: ${listed(words)}`;
   const earlier = made.length - asked.length;
   const before = earlier === 0 ? "" : ` ${grouped(earlier)} more ${earlier === 1 ? "was" : "were"} there before.`;
-  return `${count(lines.size, "line")} of your Python asked for ${count(asked.length, "operation on tensors", "operations on tensors")}${which}.${before}`;
+  return `${count(lines.size, "line")} of your Python built ${count(asked.length, "operation on tensors", "operations on tensors")}${which}.${before}`;
 }
 
 function tensors({ trace }: TraceIndex): string {
@@ -279,7 +279,7 @@ export interface AskingLine {
   earlier: number;
 }
 
-/** The user's lines that asked for tensors, with how many each asked for; of a short source, all lines. */
+/** The user's lines that requested tensors, with how many each requested; of a short source, all lines. */
 export function askingLines({ trace }: TraceIndex, short = 14): AskingLine[] {
   const isOwn = isAsked(trace);
   const asked = new Map<string, AskingLine>();

@@ -42,7 +42,7 @@ export function validTrace(data: unknown): Trace {
   return data as Trace;
 }
 
-/** The number of a row that came by itself. It is in a table of `trace` that has `count` rows, or is the next one. */
+/** The number of a row that came alone. It is in a table of `trace` that has `count` rows, or is the next one. */
 export function validRow(kind: string, table: string, data: unknown, trace: Trace, count: number): number {
   const id = Number((data as { id?: unknown } | null)?.id);
   const row = Number.isInteger(id) && id >= 0 && id < count ? id : count;

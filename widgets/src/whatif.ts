@@ -11,7 +11,7 @@ export type Command = { kind: string } & Record<string, string | number>;
 /** What is said to Python. */
 export type Sent = DoRequest | BeginRequest | GoRequest | CancelRequest;
 
-/** What Python is at: in words, and how far it is. */
+/** What Python is at: as text, and how far it is. */
 export interface Working {
   text: string;
   done: number;
@@ -84,7 +84,7 @@ export class WhatIf {
     return place === undefined ? null : (this.branches[place] ?? null);
   }
 
-  /** What the branch at hand is compared with: what the reader chose, else the one that it came from. */
+  /** What the open branch is compared with: what the reader chose, else the one that it came from. */
   base(kernel: number): Branch | null {
     const chosen = this.bases.get(kernel);
     const at = this.at(kernel);
@@ -152,7 +152,7 @@ export class WhatIf {
     this.tell();
   }
 
-  /** Compares what is at hand with `branch` from now on; null: with the branch that it came from. */
+  /** Compares the open branch with `branch` from now on; null: with the branch that it came from. */
   compareWith(kernel: number, branch: Branch | null): void {
     if (branch === null) this.bases.delete(kernel);
     else this.bases.set(kernel, branch.id);

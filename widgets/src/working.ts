@@ -1,4 +1,4 @@
-// What Python is doing for a view: how far it is, in words, and a button that ends it.
+// What Python is doing for a view: how far it is, as text, and a button that ends it.
 
 import { button, h } from "./dom";
 import type { WhatIf, Working } from "./whatif";

@@ -11,7 +11,7 @@ import pytest
 from tests.support.numpy_uops import evaluate_in_numpy
 from tinyexplore.codegen.transforms.logistic import one_plus_exp_fused
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, graph_rewrite
+from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp, graph_rewrite
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
 
 LEAST = 2.0**-119
@@ -150,7 +150,7 @@ def test_gelu_is_closer_to_its_formula_than_its_parts_are():
 def test_gelu_is_one_exp_and_one_division():
     program = graph_rewrite(rewritten(gelu(X)), TRANSCENDENTAL).toposort()
     assert sum(node.op is Ops.FDIV for node in program) == 1
-    assert sum(node.op in Group.ALU and node.op is not Ops.BITCAST for node in program) <= 21
+    assert sum(node.op in OpGroups.ALU and node.op is not Ops.BITCAST for node in program) <= 21
 
 
 def test_a_power_of_two_where_the_constants_of_the_argument_take_the_factor():

@@ -11,7 +11,7 @@ import pytest
 from tests.graphs import from_numpy, matmul, numbers, softmax
 from tests.support.kernels import MACHINE, kernel_of, unread
 from tests.support.numpy_uops import evaluate_in_numpy
-from tinyexplore.codegen import PASSES, Rewrite, Transform, bytes_moved, flop_count, lower
+from tinyexplore.codegen import PASSES, GraphPass, Rewrite, bytes_moved, flop_count, lower
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.codegen.rewrites.narrow_comparisons import NARROW_COMPARISONS
 from tinyexplore.codegen.rewrites.unroll import copies
@@ -177,7 +177,7 @@ def test_a_pass_that_breaks_its_spec_is_named() -> None:
     def forget_loops(sink: UOp, lowering: Lowering) -> UOp:
         return UOp(Ops.SINK, dtypes.void, tuple(src.src[1] for src in sink.src))
 
-    careless = Transform("careless", forget_loops, AST_SPEC, AST_SPEC)
+    careless = GraphPass("careless", forget_loops, AST_SPEC, AST_SPEC)
     kernel = kernel_of(unread(8, 8).alu(Ops.NEG))
     with Context(SPEC=1), pytest.raises(SpecError, match="ast, made by 'careless'.*SINK"):
         lower(kernel, (careless, *PASSES))

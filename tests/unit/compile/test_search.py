@@ -36,7 +36,7 @@ from tinyexplore.engine import measuring_on
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, hand_coded
 from tinyexplore.kernel import search as beam
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
-from tinyexplore.trace import Measured, Recorder, Searched, recording
+from tinyexplore.trace import CandidateMeasured, Recorder, Searched, recording
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 from tinyexplore.util import Context
 
@@ -81,7 +81,7 @@ def test_beam_gives_right_results_and_says_what_it_found() -> None:
         found = to_numpy(matmul(from_numpy(a), from_numpy(b)))
     np.testing.assert_allclose(found, a @ b, rtol=1e-4, atol=1e-5)
     (outcome,) = events.of(Searched)
-    assert outcome.tried == len(events.of(Measured)) >= 5
+    assert outcome.tried == len(events.of(CandidateMeasured)) >= 5
     assert outcome.before_seconds < 1 and outcome.after_seconds <= outcome.before_seconds
     assert ("faster than" in outcome.reason) != ("beats the hand-coded choice" in outcome.reason)
 
@@ -90,11 +90,11 @@ def test_what_was_found_is_kept_and_told_like_new(monkeypatch: pytest.MonkeyPatc
     kernel, _ = small_matmul()
     first, before = searched(kernel)
     assert is_kept(kernel)
-    monkeypatch.setattr(search, "Bench", None)  # nothing may be measured any more
+    monkeypatch.setattr(search, "CandidateTimer", None)  # nothing may be measured any more
     second, after = searched(kernel)
     assert second.ast is first.ast
-    assert [(e.kernel.applied, e.seconds, e.note) for e in before.of(Measured)] == [
-        (e.kernel.applied, e.seconds, e.note) for e in after.of(Measured)
+    assert [(e.kernel.applied, e.seconds, e.note) for e in before.of(CandidateMeasured)] == [
+        (e.kernel.applied, e.seconds, e.note) for e in after.of(CandidateMeasured)
     ]
     (outcome,) = after.of(Searched)
     assert outcome.reason.endswith("(found by an earlier search)")
@@ -135,7 +135,7 @@ def on(executor: Any) -> str:
     kernel, expected = small_matmul(8, 9, 16)
     with measuring_on(executor):
         _, events = searched(kernel)
-    assert [event for event in events.of(Measured) if math.isinf(event.seconds)] == []
+    assert [event for event in events.of(CandidateMeasured) if math.isinf(event.seconds)] == []
     return events.of(Searched)[0].reason
 
 
@@ -208,7 +208,7 @@ def test_an_executor_that_breaks_is_given_up_and_nothing_is_kept(taken: int) -> 
         found, events = searched(kernel)
     (outcome,) = events.of(Searched)
     reason = "the executor takes no work: BrokenExecutor: its processes died"
-    assert reason in {event.note for event in events.of(Measured)}
+    assert reason in {event.note for event in events.of(CandidateMeasured)}
     assert outcome.reason.endswith(reason) is (taken == 0)
     assert not is_kept(kernel)
 
@@ -305,7 +305,7 @@ def test_a_time_from_a_busy_machine_is_marked(crowded: bool, monkeypatch: pytest
 def test_candidates_that_are_the_same_program_are_timed_once() -> None:
     kernel = kernel_of(from_numpy(numbers(16)).alu(Ops.NEG), Device["LLVM"].target)
     one = apply_opt(kernel, Opt(OptOps.UPCAST, 0, 2))
-    with search.Bench("LLVM", kernel) as bench:
+    with search.CandidateTimer("LLVM", kernel) as bench:
         first, again = bench.times([one, one], math.inf)
     assert again.seconds == first.seconds < 1
     assert again.note == "the same program as UPCAST(0, 2)"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyexplore import Context, GlobalCounters, Tensor
-from tinyexplore.execute.group import MOST_BYTES, MOST_STEPS, Group
+from tinyexplore.execute.group import MOST_BYTES, MOST_STEPS, StepGroup
 from tinyexplore.execute.plan import Plan, plans, walk
 from tinyexplore.runtime.host import HOST_ALLOCATOR
 
@@ -120,7 +120,7 @@ def test_a_hundred_kernels_are_one_call_and_take_one_block_of_memory() -> None:
     chain(x, 80).realize()
     plan = plan_of(chain(x, 80))
     units = [unit for lanes in plan.groups or () for lane in lanes for unit in lane]
-    assert plan.count > 80 and all(isinstance(unit, Group) for unit in units)
+    assert plan.count > 80 and all(isinstance(unit, StepGroup) for unit in units)
     assert len(units) == -(-plan.count // MOST_STEPS)
     before = HOST_ALLOCATOR.used_bytes
     allocated: list[int] = []

@@ -14,7 +14,7 @@ from tinyexplore.explore.tracefile.model import Edited
 from tinyexplore.explore.tracefile.texts import ratio_text
 from tinyexplore.explore.whatif.editing.asking import verdict_words
 from tinyexplore.explore.whatif.editing.verdict import compared, compared_one_by_one
-from tinyexplore.explore.whatif.measure import Measured
+from tinyexplore.explore.whatif.measure import Measurement
 
 
 @dataclass
@@ -47,7 +47,7 @@ def test_equal_kernels_have_equal_medians_on_a_machine_that_becomes_slower() -> 
     mine, base = in_turns([machine.run_of(n, 1e-3) for n in range(2)], 20, machine.seconds_of, machine.clock)
     assert max(mine) > 1.5 * min(mine)
     assert median(mine) == pytest.approx(median(base), rel=0.02)
-    assert Measured(tuple(mine), tuple(base)).fields()["verdict"] == "noise"
+    assert Measurement(tuple(mine), tuple(base)).fields()["verdict"] == "noise"
 
 
 def test_rounds_go_there_and_back_after_a_run_of_each_that_is_not_counted() -> None:
@@ -75,14 +75,14 @@ def test_an_interpreter_is_timed_in_turns_too() -> None:
 )
 def test_a_ratio_is_given_where_it_is_beyond_the_spread(factor: float, verdict: str, ratio: str) -> None:
     base = tuple(10 + 0.1 * (number % 5) for number in range(20))
-    found = Measured(tuple(factor * time_us for time_us in base), base).fields()
+    found = Measurement(tuple(factor * time_us for time_us in base), base).fields()
     assert found["verdict"] == verdict and found["base_median_us"] == 10.2
     text = ratio_text(found["median_us"], found["base_median_us"], found["verdict"])
     assert ratio in text and ("×" in text) == bool(ratio)
 
 
 def test_times_without_a_base_are_compared_with_nothing() -> None:
-    found = Measured((1.0, 2.0, 3.0)).fields()
+    found = Measurement((1.0, 2.0, 3.0)).fields()
     assert found["median_us"] == 2.0 and found["base_median_us"] is None and "verdict" not in found
     assert ratio_text(2.0, None, "unknown") == ""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tinyexplore import Tensor, TinyJit
-from tinyexplore.jit.slots import Places, Slot
+from tinyexplore.jit.slots import BufferUses, Slot
 
 
 def scaled(x: Tensor, y: Tensor) -> dict[str, Tensor]:
@@ -39,7 +39,7 @@ class Midway:
         monkeypatch.setattr(kind, name, called)
 
 
-@pytest.mark.parametrize("place", [(Slot, "take"), (Places, "take"), (Places, "put")])
+@pytest.mark.parametrize("place", [(Slot, "take"), (BufferUses, "take"), (BufferUses, "put")])
 def test_a_call_in_the_midst_of_a_call_changes_nothing_of_it(
     monkeypatch: pytest.MonkeyPatch, place: tuple[type, str]
 ) -> None:

@@ -10,8 +10,8 @@ import pytest
 from tests.graphs import from_numpy, matmul, numbers
 from tests.support.kernels import kernel_of
 from tinyexplore.kernel import Kernel, Opt, OptOps, apply_opt, beam_search
-from tinyexplore.kernel.search import Timing, find_replayed, neighbours
-from tinyexplore.trace import Measured, Recorder, Searched, recording
+from tinyexplore.kernel.search import CandidateTime, find_replayed, neighbours
+from tinyexplore.trace import CandidateMeasured, Recorder, Searched, recording
 from tinyexplore.uop import Ops
 
 
@@ -23,11 +23,11 @@ class Formula:
         self.rematch = rematch or seconds
         self.asked: list[Kernel] = []
 
-    def times(self, kernels: Sequence[Kernel], best: float) -> Iterator[Timing]:
+    def times(self, kernels: Sequence[Kernel], best: float) -> Iterator[CandidateTime]:
         for kernel in kernels:
             self.asked.append(kernel)
             seconds = self.seconds(kernel)
-            yield Timing(seconds, "lost" if math.isinf(seconds) else "")
+            yield CandidateTime(seconds, "lost" if math.isinf(seconds) else "")
 
     def duel(self, first: Kernel, second: Kernel) -> tuple[float, float]:
         return self.rematch(first), self.rematch(second)
@@ -72,7 +72,7 @@ def test_failures_are_passed_over_and_every_measurement_is_told() -> None:
     fails_often = Formula(lambda k: math.inf if k.applied[:1] and k.applied[0].amount > 4 else 1.0)
     with recording(recorder):
         result = beam_search([start()], 1, fails_often)
-    told = [event for event in recorder.events if isinstance(event, Measured)]
+    told = [event for event in recorder.events if isinstance(event, CandidateMeasured)]
     assert len(told) == result.tried > 5
     assert {event.note for event in told if event.seconds == math.inf} == {"lost"}
     assert isinstance(recorder.events[-1], Searched)

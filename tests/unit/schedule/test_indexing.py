@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from tests.graphs import graphs
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule.indexing import flat_index, source_index
-from tinyexplore.uop import Group, Ops, UOp, index_const
+from tinyexplore.uop import OpGroups, Ops, UOp, index_const
 
 
 def value(expr: UOp) -> int:
@@ -42,7 +42,7 @@ def test_chain_and_shapetracker_read_the_same_element(node: LazyBuffer) -> None:
     for place in places(node.shape):
         idxs = tuple(index_const(i) for i in place)
         here, holds = node, True
-        while here.op in Group.MOVEMENT and holds:
+        while here.op in OpGroups.MOVEMENT and holds:
             idxs, conditions = source_index(here, idxs)
             holds = all(value(condition) for condition in conditions)
             here = here.src[0]

@@ -7,12 +7,14 @@ from itertools import product
 import pytest
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import _interval, bounds
 from tinyexplore.uop.semantics import evaluate
 
 INTERVALS = [(low, high) for low in range(-5, 6) for high in (low, low + 1, low + 4)]
-OF_TWO = sorted(Group.BINARY - Group.DOT - Group.TRANSCENDENTAL - {Ops.FDIV, Ops.SCALE, Ops.POW, Ops.SHL, Ops.SHR})
+OF_TWO = sorted(
+    OpGroups.BINARY - OpGroups.DOT - OpGroups.TRANSCENDENTAL - {Ops.FDIV, Ops.SCALE, Ops.POW, Ops.SHL, Ops.SHR}
+)
 
 
 def variable(name: str, low: int, high: int, dtype: DType = dtypes.index) -> UOp:
@@ -20,7 +22,7 @@ def variable(name: str, low: int, high: int, dtype: DType = dtypes.index) -> UOp
 
 
 def result(op: Ops, first: UOp, second: UOp) -> UOp:
-    return UOp(op, dtypes.bool if op in Group.COMPARE else first.dtype, (first, second))
+    return UOp(op, dtypes.bool if op in OpGroups.COMPARE else first.dtype, (first, second))
 
 
 @pytest.mark.parametrize("op", OF_TWO, ids=lambda op: op.name)
@@ -73,12 +75,12 @@ def test_mulacc_is_bounded_as_its_parts_are() -> None:
 
 def test_every_integer_operation_has_bounds_or_is_an_error() -> None:
     leaf = variable("a", -2, 3)
-    for op in Group.ALU:
-        arity = 1 if op in Group.UNARY else 3 if op in Group.TERNARY else 2
+    for op in OpGroups.ALU:
+        arity = 1 if op in OpGroups.UNARY else 3 if op in OpGroups.TERNARY else 2
         condition = variable("c", 0, 1, dtypes.bool)
         node = UOp(op, dtypes.index, ((condition, leaf, leaf) if op is Ops.WHERE else (leaf,) * arity))
         try:
             _interval(node)
         except NotImplementedError as error:
             assert op.name in str(error)
-            assert op in Group.UNARY | {Ops.FDIV, Ops.SCALE} | Group.TRANSCENDENTAL
+            assert op in OpGroups.UNARY | {Ops.FDIV, Ops.SCALE} | OpGroups.TRANSCENDENTAL

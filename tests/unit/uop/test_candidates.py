@@ -6,10 +6,10 @@ from itertools import product
 
 from tinyexplore.codegen.rewrites.simplify import ALWAYS
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.uop import Group, Ops, UOp, index_const
+from tinyexplore.uop import OpGroups, Ops, UOp, index_const
 from tinyexplore.uop.pattern import MOST_FORMS
 
-ANY = Group.COMPARE | {Ops.MAX, Ops.MIN}
+ANY = OpGroups.COMPARE | {Ops.MAX, Ops.MIN}
 OPERATIONS = {
     dtypes.index: ANY | {Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.AND, Ops.OR, Ops.XOR},
     dtypes.float32: ANY | {Ops.ADD, Ops.MUL, Ops.FDIV},
@@ -21,7 +21,12 @@ def values(dtype: DType) -> list[UOp]:
     """Constants, names, and what is computed from these."""
     name, other = (UOp(Ops.DEFINE_ACC, dtype, (UOp.const(dtype, 0),), number) for number in range(2))
     constants = [UOp.const(dtype, number) for number in (0, 1, 3)]
-    return [name, other, *constants, *(name.alu(op, constants[-1]) for op in sorted(OPERATIONS[dtype] - Group.COMPARE))]
+    return [
+        name,
+        other,
+        *constants,
+        *(name.alu(op, constants[-1]) for op in sorted(OPERATIONS[dtype] - OpGroups.COMPARE)),
+    ]
 
 
 def test_the_first_rule_that_applies_is_found() -> None:

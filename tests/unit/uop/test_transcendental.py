@@ -14,7 +14,7 @@ import pytest
 from tests.support.high_precision import REFERENCE
 from tests.support.numpy_uops import evaluate_in_numpy
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, double, graph_rewrite
+from tinyexplore.uop import OpGroups, Ops, PatternMatcher, UOp, double, graph_rewrite
 from tinyexplore.uop import transcendental as tables
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.ops import RARELY
@@ -286,12 +286,12 @@ def test_the_number_of_operations_is_kept_small():
     """Of the usual way, where MULACC is one operation; bitcasts cost nothing."""
     counts = {
         op: sum(
-            part.op in Group.ALU and part.op is not Ops.BITCAST
+            part.op in OpGroups.ALU and part.op is not Ops.BITCAST
             for part in usual(written_out(op, fused=True)).toposort()
         )
         for op in (*ONE_ARGUMENT, Ops.POW)
     }
-    assert [sum(part.op in Group.ALU for part in scaled(op).toposort()) for op in SCALED] == [12, 12, 30]
+    assert [sum(part.op in OpGroups.ALU for part in scaled(op).toposort()) for op in SCALED] == [12, 12, 30]
     assert {op.name: count for op, count in counts.items()} == {
         "EXP": 20,
         "EXP2": 19,

@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 
 from tests.support.interrupts import Interrupter
-from tinyexplore.util.workers import Job, Workers, wait_for_all
+from tinyexplore.util.workers import Job, ThreadWorkers, wait_for_all
 
 
 def test_a_job_gives_its_result_or_raises_what_its_work_raised() -> None:
-    workers = Workers(2)
+    workers = ThreadWorkers(2)
     jobs = [Job(partial(divmod, 7, number)) for number in (2, 0, 3)]
     workers.give(jobs)
     wait_for_all(jobs)
@@ -22,7 +22,7 @@ def test_a_job_gives_its_result_or_raises_what_its_work_raised() -> None:
 
 
 def test_its_own_work_is_done_beside_the_jobs_and_both_may_raise() -> None:
-    workers, done = Workers(2), []
+    workers, done = ThreadWorkers(2), []
     workers.do([Job(partial(done.append, number)) for number in (1, 2)], partial(done.append, 0))
     assert sorted(done) == [0, 1, 2]
     with pytest.raises(ZeroDivisionError):
@@ -34,7 +34,7 @@ def test_its_own_work_is_done_beside_the_jobs_and_both_may_raise() -> None:
 
 
 def test_an_interrupt_gives_all_jobs_or_none_and_locks_nothing() -> None:
-    workers = Workers(3)
+    workers = ThreadWorkers(3)
     interrupter = Interrupter()
     place, is_interrupted = 1, True
     while is_interrupted:

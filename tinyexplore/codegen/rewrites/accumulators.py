@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, rule, var
+from tinyexplore.uop import OpGroups, Ops, PatternMatcher, UOp, UPat, rule, var
 from tinyexplore.uop.identity import reduce_identity
 
 
@@ -73,7 +73,7 @@ def multiply_add(register: UOp, value: UOp) -> UOp | None:
         return value.replace(
             src=(*value.src[:2], register if before.op is Ops.CONST else multiply_add(register, before))
         )
-    if value.op in Group.DOT and value.src[2].op is Ops.CONST and value.src[2].arg == 0:
+    if value.op in OpGroups.DOT and value.src[2].op is Ops.CONST and value.src[2].arg == 0:
         return value.replace(src=(*value.src[:2], register))
     if value.op is not Ops.MUL or not dtypes.is_float(value.dtype):
         return None

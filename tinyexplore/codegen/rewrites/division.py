@@ -55,8 +55,8 @@ def reciprocal_in_parts(divisor: float, least: int, most: int) -> tuple[float, f
     high = math.ldexp(math.trunc(math.ldexp(mantissa, HIGH_BITS)), exponent - HIGH_BITS)
     low = _as_float32(1 / divisor - high)
     for x in range(least, most + 1):
-        found, exact = _as_float32(x * high + _as_float32(x * low)), _as_float32(x / divisor)
-        if found != exact or math.copysign(1, found) != math.copysign(1, exact):
+        estimate, exact = _as_float32(x * high + _as_float32(x * low)), _as_float32(x / divisor)
+        if estimate != exact or math.copysign(1, estimate) != math.copysign(1, exact):
             return None
     return high, low
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, rule, var
+from tinyexplore.uop import OpGroups, Ops, PatternMatcher, UOp, UPat, rule, var
 from tinyexplore.uop.bounds import bounds
 
 
-@rule(UPat.of(Group.COMPARE, var("x", (dtypes.index,)), var("y", (dtypes.index,)), name="node"))
+@rule(UPat.of(OpGroups.COMPARE, var("x", (dtypes.index,)), var("y", (dtypes.index,)), name="node"))
 def compare_in_int32(node: UOp, x: UOp, y: UOp) -> UOp | None:
     """Places in lanes that lie in the range of int32 are compared as such: a vector has twice as many of them."""
     if x.dtype.count == 1 or not (_fits_int32(x) and _fits_int32(y)):

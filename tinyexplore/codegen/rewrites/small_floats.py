@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop import Group, Ops, PatternMatcher, UOp, UPat, rule, var
+from tinyexplore.uop import OpGroups, Ops, PatternMatcher, UOp, UPat, rule, var
 
 SMALL_FLOATS = (dtypes.float16, dtypes.bfloat16, *dtypes.fp8s)
 KEPT = frozenset({Ops.CAST, Ops.BITCAST, Ops.WHERE})
 
 
-@rule(UPat.of((Group.ALU - KEPT) | {Ops.REDUCE, Ops.HREDUCE, Ops.SCAN}, name="node"))
+@rule(UPat.of((OpGroups.ALU - KEPT) | {Ops.REDUCE, Ops.HREDUCE, Ops.SCAN}, name="node"))
 def compute_in_float32(node: UOp, ctx: Lowering) -> UOp | None:
     """An operation on small floats that the target only stores: computed in float32, then rounded to the small float.
 
@@ -29,7 +29,7 @@ def compute_in_float32(node: UOp, ctx: Lowering) -> UOp | None:
     is_half_mulacc = node.op is Ops.MULACC and small.scalar is dtypes.float16
     kind = dtypes.float64 if is_half_mulacc and dtypes.float64 not in ctx.target.lacks else dtypes.float32
     wide = tuple(src.cast(kind.vec(src.dtype.count)) for src in values)
-    if node.op in Group.COMPARE:
+    if node.op in OpGroups.COMPARE:
         return node.replace(src=wide)
     inner = node.replace(dtype=kind.vec(node.dtype.count), src=(*wide, *node.src[len(values) :]))
     return inner.cast(node.dtype)

@@ -30,22 +30,22 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
     def picked(own: tuple[UOp, ...], inner: tuple[UOp, ...]) -> list[int]:
         """For each step of `own`, the number of the step of `inner`, which are some of the same axes."""
         number = {step: place for place, step in enumerate(steps_of(inner))}
-        kept = [own.index(axis) for axis in inner]
-        return [number[tuple([step[place] for place in kept])] for step in steps_of(own)]
+        positions = [own.index(axis) for axis in inner]
+        return [number[tuple([step[place] for place in positions])] for step in steps_of(own)]
 
     open_axes = frozenset(axes)
     if open_axes.isdisjoint(node.ranges):
         return [node] * len(steps_of(tuple(axes)))
     owned: dict[frozenset[UOp], tuple[UOp, ...]] = {}
-    found: dict[UOp, tuple[tuple[UOp, ...], list[UOp]]] = {}
+    copied: dict[UOp, tuple[tuple[UOp, ...], list[UOp]]] = {}
     for axis in axes:
-        found[axis] = (axis,), [index_const(step) for step in range(axis.size)]
+        copied[axis] = (axis,), [index_const(step) for step in range(axis.size)]
 
     def open_sources(part: UOp) -> list[UOp]:
         return [src for src in part.src if not open_axes.isdisjoint(src.ranges)]
 
     for part in toposort((node,), open_sources):
-        if part in found:
+        if part in copied:
             continue
         own = owned.get(part.ranges)
         if own is None:
@@ -53,7 +53,7 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
         count = len(steps_of(own))
         columns = []
         for src in part.src:
-            theirs = found.get(src)
+            theirs = copied.get(src)
             if theirs is None:
                 columns.append([src] * count)
             elif theirs[0] == own:
@@ -62,13 +62,13 @@ def copies(node: UOp, axes: list[UOp], *, how: str = "a step written out") -> li
                 values = theirs[1]
                 columns.append([values[place] for place in picked(own, theirs[0])])
         op, dtype, arg = part.op, part.dtype, part.arg
-        made = [make_uop(op, dtype, sources, arg) for sources in zip(*columns)]
+        new_nodes = [make_uop(op, dtype, sources, arg) for sources in zip(*columns)]
         if recorder is not None:
-            for copy in made:
+            for copy in new_nodes:
                 recorder.record(derived((part, copy, how)))
-        found[part] = own, made
-    own, made = found[node]
-    return [made[place] for place in picked(tuple(axes), own)]
+        copied[part] = own, new_nodes
+    own, new_nodes = copied[node]
+    return [new_nodes[place] for place in picked(tuple(axes), own)]
 
 
 def moved_by(first: UOp, offsets: list[int]) -> list[UOp]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tinyexplore.codegen.rewrites.simplify import simplified
 from tinyexplore.codegen.rewrites.unroll import copies, flatten_barrier, flatten_sink, moved_by
 from tinyexplore.dtype import LANES_BIT, DType, dtypes
-from tinyexplore.uop import AxisKind, Group, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
+from tinyexplore.uop import AxisKind, OpGroups, Ops, PatternMatcher, UOp, UPat, index_const, rule, var
 from tinyexplore.uop.divmod import linear_form
 from tinyexplore.uop.uop import axes_mask, ops_mask
 
@@ -118,7 +118,7 @@ def lane_numbers(axis: UOp) -> UOp | None:
     return UOp(Ops.VECTORIZE, dtypes.index.vec(axis.size), tuple(index_const(step) for step in range(axis.size)))
 
 
-@rule(UPat.of(Group.ALU | {Ops.REDUCE, Ops.SCAN}, name="node"))
+@rule(UPat.of(OpGroups.ALU | {Ops.REDUCE, Ops.SCAN}, name="node"))
 def widen(node: UOp) -> UOp | None:
     """What is computed from vectors is a vector; scalars among the sources are broadcast."""
     lanes = node.dtype.count
@@ -153,8 +153,8 @@ def lanes_scanned(scan: UOp, value: UOp) -> UOp | None:
 @rule(UPat.of(Ops.BARRIER, name="barrier", more_src=True))
 def barrier_without_lanes(barrier: UOp) -> UOp | None:
     """What waits for stores waits for their loops; lanes are no loop."""
-    kept = tuple(src for src in barrier.src if src.op in (Ops.STORE, Ops.SINK, Ops.RANGE))
-    return None if len(kept) == len(barrier.src) else barrier.replace(src=kept)
+    sources = tuple(src for src in barrier.src if src.op in (Ops.STORE, Ops.SINK, Ops.RANGE))
+    return None if len(sources) == len(barrier.src) else barrier.replace(src=sources)
 
 
 @rule(UPat.of(Ops.STORE, var("place"), var("value"), name="store", more_src=True))

@@ -48,12 +48,12 @@ def index_found(
     first = place.substitute(dict.fromkeys(sought.loops, index_const(0)))
     at = UOp(Ops.DEFINE_ACC, place.dtype, (first,), next(lowering.numbers))
     beyond = extremes[sought.extreme][1].src[0]
-    found = changed_in(sought.extreme, at, beyond.where(place.substitute(sought.loops), at))
+    index = changed_in(sought.extreme, at, beyond.where(place.substitute(sought.loops), at))
     extreme = changes[sought.extreme]
     counts = extreme.eq(sought.whole.substitute(changes))
     if sought.or_nan:
         counts = counts | extreme.ne(extreme)
-    return counts.where(found, none)
+    return counts.where(index, none)
 
 
 def changed_in(reduce: UOp, register: UOp, changed: UOp) -> UOp:

@@ -13,7 +13,7 @@ from tinyexplore.uop.divmod import linear_form
 Terms = frozenset[tuple[UOp, int]]
 Sum = tuple[Terms, int]  # an index: nodes with their factors, and a constant
 Place = tuple[UOp, Terms]  # a buffer, and what an address in it is beside a constant
-MOST_STRETCHES = 6  # stretches of memory that a vector is put together from, each loaded by itself
+MOST_STRETCHES = 6  # stretches of memory that a vector is put together from, each loaded alone
 WORTH_A_VECTOR = 4  # scalars that one vector load must replace
 
 
@@ -38,42 +38,42 @@ def load_neighbours_together(sink: UOp) -> UOp:
     """
     gathered: dict[Place, dict[int, UOp]] = {}
     changes: dict[UOp, UOp] = {}
-    wanted = 0
-    known: dict[UOp, Sum] = {}
+    widest = 0
+    sums: dict[UOp, Sum] = {}
     for node in sink.find(Ops.VECTORIZE):
         if node.src[0] is node.src[-1]:
             continue
-        places = [place_of(load, known) for load in node.src]
+        places = [place_of(load, sums) for load in node.src]
         if in_stretches(places):
             changes[node] = stretches_joined(node.src, [offset for _, offset in places])
             continue
         for place, load in zip(places, node.src):
             if place is not None:
                 gathered.setdefault(place[0], {})[place[1]] = load
-                wanted = max(wanted, node.dtype.count)
+                widest = max(widest, node.dtype.count)
     for loads in gathered.values():
-        changes.update(loaded_together(loads, wanted))
+        changes.update(loaded_together(loads, widest))
     return sink.substitute(changes, how="loaded with its neighbours") if changes else sink
 
 
-def sum_of_index(idx: UOp, known: dict[UOp, Sum]) -> Sum:
+def sum_of_index(idx: UOp, sums: dict[UOp, Sum]) -> Sum:
     """`idx` as a sum; `known` keeps what has been found, because many indices differ by a constant only."""
     if idx.op is Ops.ADD and idx.src[1].op is Ops.CONST:
-        terms, constant = sum_of_index(idx.src[0], known)
+        terms, constant = sum_of_index(idx.src[0], sums)
         return terms, constant + idx.src[1].arg
-    found = known.get(idx)
-    if found is None:
+    cached = sums.get(idx)
+    if cached is None:
         terms_of, constant, _ = linear_form(idx)
-        found = known[idx] = frozenset(terms_of.items()), constant
-    return found
+        cached = sums[idx] = frozenset(terms_of.items()), constant
+    return cached
 
 
-def place_of(load: UOp, known: dict[UOp, Sum]) -> tuple[Place, int] | None:
+def place_of(load: UOp, sums: dict[UOp, Sum]) -> tuple[Place, int] | None:
     """Where a plain load of one element reads: the same Place for all that differ by a constant only."""
     if load.op is not Ops.LOAD or load.dtype.count > 1 or len(load.src[0].src) == 3:
         return None
     pointer, idx = load.src[0].src
-    terms, offset = sum_of_index(idx, known)
+    terms, offset = sum_of_index(idx, sums)
     return (pointer, terms), offset
 
 
@@ -129,11 +129,11 @@ def loaded_together(loads: dict[int, UOp], count: int) -> dict[UOp, UOp]:
 def store_neighbours_together(sink: UOp) -> UOp:
     """Lanes that go to neighbours in memory are stored as vectors: interleaved, or repeated, in registers."""
     scattered: dict[tuple[Place, tuple[UOp, ...]], dict[int, UOp]] = {}
-    known: dict[UOp, Sum] = {}
+    sums: dict[UOp, Sum] = {}
     for store in sink.src:
         if store.op is Ops.STORE and store.src[1].op is Ops.GEP and len(store.src[0].src) == 2:
             pointer, idx = store.src[0].src
-            terms, offset = sum_of_index(idx, known)
+            terms, offset = sum_of_index(idx, sums)
             scattered.setdefault(((pointer, terms), store.src[2:]), {})[offset] = store
     joined: dict[UOp, UOp | None] = {}
     for stores in scattered.values():
@@ -143,19 +143,19 @@ def store_neighbours_together(sink: UOp) -> UOp:
                 joined[run[0]] = stored_together(run)
     if not joined:
         return sink
-    kept = [joined.get(store, store) for store in sink.src]
-    return UOp.sink(*(store for store in kept if store is not None))
+    new_stores = [joined.get(store, store) for store in sink.src]
+    return UOp.sink(*(store for store in new_stores if store is not None))
 
 
 def runs_of(stores: dict[int, UOp]) -> list[list[UOp]]:
     """Neighbours in memory in order, as many at a time as a vector of theirs has lanes, or a smaller power of two."""
-    found: list[list[UOp]] = []
+    runs: list[list[UOp]] = []
     places = sorted(stores)
     while places:
         size = min(stores[places[0]].src[1].src[0].dtype.count, neighbours_from(places))
-        found.append([stores[place] for place in places[:size]])
+        runs.append([stores[place] for place in places[:size]])
         places = places[size:]
-    return found
+    return runs
 
 
 def neighbours_from(places: list[int]) -> int:

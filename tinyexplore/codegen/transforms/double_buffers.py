@@ -9,7 +9,7 @@ from tinyexplore.codegen.rewrites.simplify import simplified
 from tinyexplore.codegen.transforms.loop_barriers import is_of_group
 from tinyexplore.kernel.analysis.work_groups import is_shared
 from tinyexplore.kernel.transforms.substitute import record_derived
-from tinyexplore.uop import Group, Ops, UOp, index_const
+from tinyexplore.uop import OpGroups, Ops, UOp, index_const
 
 
 def load_next_block(program: tuple[UOp, ...], lowering: Lowering) -> tuple[UOp, ...]:
@@ -49,14 +49,14 @@ def with_loads_ahead(program: tuple[UOp, ...], loop: UOp, lowering: Lowering) ->
 
 def last_barrier(program: Sequence[UOp]) -> int:
     """Where the last barrier of a group stands that is directly in the loop that `program` begins with."""
-    depth = found = 0
+    depth = last = 0
     for place, node in enumerate(program):
         depth += (node.op is Ops.RANGE) - (node.op is Ops.ENDRANGE)
         if depth == 1 and is_of_group(node):
-            found = place
+            last = place
         if depth == 0:
             break
-    return found
+    return last
 
 
 def fills_tile(node: UOp) -> bool:
@@ -79,12 +79,12 @@ def at_step(load: UOp, loop: UOp, step: UOp, condition: UOp | None = None) -> UO
 def without_unused(program: tuple[UOp, ...]) -> tuple[UOp, ...]:
     """The program without the loads, and addresses of loads, that nothing needs any more."""
     needed: set[UOp] = set()
-    kept = []
+    used = []
     for node in reversed(program):
-        if node in needed or not (node.op in Group.ALU or node.op in (Ops.LOAD, Ops.INDEX, Ops.CONST)):
+        if node in needed or not (node.op in OpGroups.ALU or node.op in (Ops.LOAD, Ops.INDEX, Ops.CONST)):
             needed.update(node.src)
-            kept.append(node)
-    return tuple(reversed(kept))
+            used.append(node)
+    return tuple(reversed(used))
 
 
 __all__ = ["load_next_block"]

@@ -1,7 +1,7 @@
 """Pass "early vectorization": lanes that do nothing but walk memory become vectors before tiles are unrolled.
 
 So they are made once, not once for each copy of a tile. What is left, masks say, or lanes that are computed with, is
-for the passes "vectorize memory" and "vectorize values", which look at each copy by itself and therefore see more.
+for the passes "vectorize memory" and "vectorize values", which look at each copy alone and therefore see more.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from tinyexplore.codegen.rewrites.vectorize import first_lane, places_of, stride
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.kernel.opts.stage import columns_at_a_time
 from tinyexplore.trace import active_recorder, derived
-from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.uop import axes_mask
 
 TILE = frozenset({AxisKind.UPCAST, AxisKind.UNROLL, AxisKind.VECTOR})
-WIDENED = Group.ALU | {Ops.REDUCE}
+WIDENED = OpGroups.ALU | {Ops.REDUCE}
 LANES_AXES = axes_mask((AxisKind.VECTOR,))
 
 
@@ -34,11 +34,11 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
     if not walks:
         return sink
     recorder = active_recorder()
-    made: dict[UOp, UOp] = {}
+    vectorized: dict[UOp, UOp] = {}
     for node in nodes:
         op, after = node.op, node
-        if not made.keys().isdisjoint(node.src):
-            src = tuple([made.get(source, source) for source in node.src])
+        if not vectorized.keys().isdisjoint(node.src):
+            src = tuple([vectorized.get(source, source) for source in node.src])
             after = UOp(op, node.dtype, src, node.arg)
         if op is Ops.LOAD or op is Ops.STORE:
             axis = vector_axis(node.src[0])
@@ -49,10 +49,10 @@ def vectorize_early(sink: UOp, lowering: Lowering) -> UOp:
         elif after is not node and op in WIDENED:
             after = widen.function(after) or after
         if after is not node:
-            made[node] = after
+            vectorized[node] = after
             if recorder is not None:
                 recorder.record(derived((node, after, "in lanes")))
-    return made[sink]
+    return vectorized[sink]
 
 
 def in_lanes(node: UOp, axis: UOp) -> UOp:
@@ -109,7 +109,7 @@ def unit_stride_axes(nodes: list[UOp]) -> set[UOp]:
                 walks.discard(across[source])
             if source not in numbers:
                 continue
-            if op in Group.ALU:
+            if op in OpGroups.ALU:
                 numbers.add(node)
             elif not is_plain_use(node, place):
                 if op is not Ops.INDEX and source.op is not Ops.RANGE:

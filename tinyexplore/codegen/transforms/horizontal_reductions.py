@@ -22,33 +22,35 @@ def join_horizontal_reductions(sink: UOp, lowering: Lowering) -> UOp:
     """
     if not sink.mask & COMBINES_LANES:
         return sink
-    found: dict[Place, dict[int, UOp]] = {}
-    known: dict[UOp, Sum] = {}
+    reductions: dict[Place, dict[int, UOp]] = {}
+    sums: dict[UOp, Sum] = {}
     for store in sink.src:
         if store.op is Ops.STORE and store.mask & COMBINES_LANES and len(store.src) == 2 and len(store.src[0].src) == 2:
             pointer, idx = store.src[0].src
-            terms, offset = sum_of_index(idx, known)
-            found.setdefault((pointer, terms), {})[offset] = store
+            terms, offset = sum_of_index(idx, sums)
+            reductions.setdefault((pointer, terms), {})[offset] = store
     joined: dict[UOp, UOp | None] = {}
     ends: dict[UOp, UOp] = {}
-    for stores in found.values():
+    for stores in reductions.values():
         places = sorted(stores)
         while places:
             size = neighbours_from(places)
             rows, places = [stores[place] for place in places[:size]], places[size:]
             of_these: dict[UOp, UOp] = {}
-            value = _lifted([store.src[1] for store in rows], known, of_these) if len(rows) > 1 else None
+            value = _lifted([store.src[1] for store in rows], sums, of_these) if len(rows) > 1 else None
             if value is not None and of_these:
                 ends |= of_these
                 joined |= dict.fromkeys(rows)
                 joined[rows[0]] = rows[0].replace(src=(rows[0].src[0], value))
     if not joined:
         return sink
-    kept = [joined.get(store, store) for store in sink.src]
-    return UOp.sink(*[store for store in kept if store is not None]).substitute(ends, how="found with its neighbours")
+    new_stores = [joined.get(store, store) for store in sink.src]
+    return UOp.sink(*[store for store in new_stores if store is not None]).substitute(
+        ends, how="found with its neighbours"
+    )
 
 
-def _lifted(values: list[UOp], known: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UOp | None:
+def _lifted(values: list[UOp], sums: dict[UOp, Sum], ends: dict[UOp, UOp]) -> UOp | None:
     """One vector of all these scalars, or None; `ends` gets what each row's combined lanes are in it."""
     first, count = values[0], len(values)
     if all(value is first for value in values):
@@ -59,7 +61,7 @@ def _lifted(values: list[UOp], known: dict[UOp, Sum], ends: dict[UOp, UOp]) -> U
     if first.op is Ops.HREDUCE:
         return _combined_at_once(values, ends)
     if first.op is Ops.LOAD:
-        places = [place_of(value, known) for value in values]
+        places = [place_of(value, sums) for value in values]
         steps = [place and (place[0], place[1] - step) for step, place in enumerate(places)]
         alone = all(len(value.src) == 1 for value in values)
         return vector_at(first, 0, count) if alone and steps[0] and steps.count(steps[0]) == count else None
@@ -67,7 +69,7 @@ def _lifted(values: list[UOp], known: dict[UOp, Sum], ends: dict[UOp, UOp]) -> U
         return None
     parts = []
     for sources in zip(*[value.src for value in values]):
-        part = _lifted(list(sources), known, ends)
+        part = _lifted(list(sources), sums, ends)
         if part is None or part.dtype.scalar is not first.src[len(parts)].dtype:
             return None
         parts.append(part)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.dtype import DType
 from tinyexplore.target import Target
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 
 LONG = 14  # operations: of shorter chains a processor sees several at once
 MOST = 4  # copies in step
-MOVED = Group.ALU | {Ops.CONST, Ops.INDEX, Ops.LOAD, Ops.TABLE, Ops.VECTORIZE, Ops.STORE}
+MOVED = OpGroups.ALU | {Ops.CONST, Ops.INDEX, Ops.LOAD, Ops.TABLE, Ops.VECTORIZE, Ops.STORE}
 
 
 def interleave(uops: Sequence[UOp], lowering: Lowering) -> tuple[UOp, ...]:

@@ -33,8 +33,8 @@ def linearize(sink: UOp, lowering: Lowering) -> tuple[UOp, ...]:
 
     The form is that of `docs/reference.md`, "The linear program". The arguments of the kernel stand first.
     """
-    given = [as_bytes(node) for node in lowering.arguments]
-    return tuple(_Blocks(sink, lowering.target.l2_bytes).emit(given))
+    arguments = [as_bytes(node) for node in lowering.arguments]
+    return tuple(_Blocks(sink, lowering.target.l2_bytes).emit(arguments))
 
 
 def common_prefix(first: Path, second: Path) -> Path:
@@ -46,19 +46,19 @@ def common_prefix(first: Path, second: Path) -> Path:
     return first[:length]
 
 
-def kept_rare(own: Path, wanted: Path) -> Path:
+def kept_rare(own: Path, path: Path) -> Path:
     """`own`, or as much more of `wanted` as keeps what only a RARE body needs inside of it."""
-    inside = [depth for depth, loop in enumerate(wanted, 1) if loop.arg.kind is AxisKind.RARE]
-    return wanted[: max(len(own), inside[-1])] if inside else own
+    inside = [depth for depth, loop in enumerate(path, 1) if loop.arg.kind is AxisKind.RARE]
+    return path[: max(len(own), inside[-1])] if inside else own
 
 
 def made_of(value: UOp, register: UOp) -> set[UOp]:
     """`value` and the nodes below it that `register` goes into."""
-    found = {register}
+    descendants = {register}
     for node in value.toposort():
-        if not found.isdisjoint(node.src):
-            found.add(node)
-    return found - {register}
+        if not descendants.isdisjoint(node.src):
+            descendants.add(node)
+    return descendants - {register}
 
 
 class _Blocks:
@@ -75,13 +75,13 @@ class _Blocks:
         self.find_paths()
 
     def find_paths(self) -> None:
-        """From the last node to the first: when one is looked at, it is known where all of its users stand."""
+        """From the last node to the first: when one is examined, it is known where all of its users stand."""
         steps: dict[UOp, list[UOp]] = {}  # of each loop, what uses its variable
         ends: dict[UOp, list[UOp]] = {}  # the loops that end at a node
         reading: set[UOp] = set()  # what reads a register that a loop changes stays inside
         shared: dict[UOp, Path] = {}  # of each node, the loops around all of its users so far
         registers = {node for node in self.order if node.op is Ops.DEFINE_ACC}
-        path, known = self.path, self.known
+        path, paths = self.path, self.known
         for node in reversed(self.order):
             op = node.op
             if op is Ops.ASSIGN and (len(node.src) == 3 or node.src[0] not in node.src[1].src):
@@ -98,8 +98,8 @@ class _Blocks:
                 if is_reading or op in WITH_LOOPS or node in ends or self.has_rare:
                     own = self.find_path(node, shared.get(node), ends, steps, is_reading)
                 elif node.ranges:
-                    wanted = shared.get(node, ())
-                    own = known.get((node.ranges, wanted)) or self.outermost(node, wanted)
+                    loops_around = shared.get(node, ())
+                    own = paths.get((node.ranges, loops_around)) or self.outermost(node, loops_around)
                 else:
                     own = ()
                 path[node] = own
@@ -119,7 +119,7 @@ class _Blocks:
     def find_path(
         self,
         node: UOp,
-        wanted: Path | None,
+        innermost: Path | None,
         ends: dict[UOp, list[UOp]],
         steps: dict[UOp, list[UOp]],
         is_reading: bool,
@@ -130,12 +130,12 @@ class _Blocks:
             return ()
         for loop in ends.get(node, ()):
             for around in self.paths_around(loop, steps[loop]):
-                wanted = around if wanted is None else common_prefix(wanted, around)
-        if wanted is None:
-            wanted = ()
+                innermost = around if innermost is None else common_prefix(innermost, around)
+        if innermost is None:
+            innermost = ()
         if is_reading:
-            return wanted
-        own = self.outermost(node, wanted)
+            return innermost
+        own = self.outermost(node, innermost)
         if node.op is Ops.RESULT:
             register, assigned, *loops = node.src
             is_scan = len(assigned.src) == 3  # read in the loop that changes it, which is the innermost
@@ -144,7 +144,7 @@ class _Blocks:
         if node.op is Ops.BARRIER:
             inside = own + by_id(src for src in node.src if src.op is Ops.RANGE)
             self.path.update({src: inside for src in node.src if src.op is Ops.STORE})
-        return kept_rare(own, wanted) if self.has_rare and node.op is not Ops.RESULT else own
+        return kept_rare(own, innermost) if self.has_rare and node.op is not Ops.RESULT else own
 
     def paths_around(self, loop: UOp, users: list[UOp]) -> list[Path]:
         """The loops outside of `loop`, wherever its variable is used; of a RARE one, wherever its result stands."""
@@ -152,27 +152,27 @@ class _Blocks:
             return [self.path[user] for user in users]
         return [path[: path.index(loop)] for user in users if loop in (path := self.path[user])]
 
-    def outermost(self, node: UOp, wanted: Path) -> Path:
+    def outermost(self, node: UOp, innermost: Path) -> Path:
         """The shortest part of `wanted` that has every loop that `node` depends on."""
-        key = (node.ranges, wanted)
-        known = self.known.get(key)
-        if known is None:
+        key = (node.ranges, innermost)
+        cached = self.known.get(key)
+        if cached is None:
             missing = set(node.ranges)
             depth = 0
-            while missing and depth < len(wanted):
-                missing.discard(wanted[depth])
+            while missing and depth < len(innermost):
+                missing.discard(innermost[depth])
                 depth += 1
             if missing:
                 names = ", ".join(sorted(loop.arg.name for loop in missing))
                 raise ValueError(f"{node!r} is used outside the loops {names} that it depends on")
-            known = self.known[key] = wanted[:depth]
-        return known
+            cached = self.known[key] = innermost[:depth]
+        return cached
 
     def emit(self, arguments: Iterable[UOp]) -> list[UOp]:
         self.find_blocks()
-        given = {*arguments, *(node for node in self.plain[()] if node.op in ARGUMENTS)}
-        out = sorted((node for node in given if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
-        out += sorted((node for node in given if node.op is Ops.DEFINE_VAR), key=lambda node: node.arg[0])
+        emitted = {*arguments, *(node for node in self.plain[()] if node.op in ARGUMENTS)}
+        out = sorted((node for node in emitted if node.op is Ops.DEFINE_GLOBAL), key=lambda node: node.arg)
+        out += sorted((node for node in emitted if node.op is Ops.DEFINE_VAR), key=lambda node: node.arg[0])
         self.emit_block((), out)
         return out
 
@@ -286,26 +286,26 @@ class _Blocks:
 
     def not_before(self, path: Path, loops: list[Path], plain: list[UOp]) -> set[UOp]:
         """What a block reads of its arguments, and makes of that, for nothing but what comes after its loops: until
-        then registers would have to hold it, for each result of a tile. Before a sum it is only asked for."""
+        then registers would have to hold it, for each result of a tile. Before a sum it is only requested."""
         if any(loop.arg.kind is AxisKind.SCAN for loop in path):
             return set()  # what is stored there is stored in order
         last = max(self.key[loop] for loop in loops)
-        found = {node for node in plain if node.op is Ops.LOAD and self.place[node] < last and self.is_fixed(node)}
-        if not found:
-            return found
+        loads = {node for node in plain if node.op is Ops.LOAD and self.place[node] < last and self.is_fixed(node)}
+        if not loads:
+            return loads
         after: set[UOp] = set()
         for node in plain:
             if not after.isdisjoint(node.src) or any(isinstance(unit, tuple) for unit in self.across.get(node, ())):
                 after.add(node)
-        wanted = {unit for loop in loops for unit in self.needs[loop] if not isinstance(unit, tuple)}
+        needed = {unit for loop in loops for unit in self.needs[loop] if not isinstance(unit, tuple)}
         for node in reversed(plain):
-            if node in wanted or (node.op in EFFECTS and node not in after):
-                wanted.update(node.src)
-        found -= wanted
+            if node in needed or (node.op in EFFECTS and node not in after):
+                needed.update(node.src)
+        loads -= needed
         for node in plain:
-            if node not in wanted and not found.isdisjoint(node.src):
-                found.add(node)
-        return found
+            if node not in needed and not loads.isdisjoint(node.src):
+                loads.add(node)
+        return loads
 
     def is_fixed(self, load: UOp) -> bool:
         """True for a load of what the program does not write."""
@@ -320,10 +320,10 @@ class _Blocks:
 
     def asked_for(self, load: UOp) -> UOp:
         """What brings the cache line of `load` nearer before it is read."""
-        asked = UOp(Ops.PREFETCH, dtypes.void, load.src[:1])
+        prefetch = UOp(Ops.PREFETCH, dtypes.void, load.src[:1])
         if self.recorder is not None:
-            self.recorder.record(Derived(load, asked, "asked for before the loop"))
-        return asked
+            self.recorder.record(Derived(load, prefetch, "asked for before the loop"))
+        return prefetch
 
     def missing(self, name: UOp | Path, waiting: Mapping[UOp | Path, int], emitted: Set[UOp | Path]) -> set[UOp | Path]:
         """What a unit needs that has not been emitted; a node's own sources have come up before it."""

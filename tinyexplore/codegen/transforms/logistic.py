@@ -1,6 +1,6 @@
 """Pass "logistic functions": quotients by 1 + exp(x), and 1 + tanh(x), which is one, where the device has no exp.
 
-Written out by themselves they are shorter than their parts, and 1 + tanh(x) does not cancel where tanh(x) is near -1.
+Written out alone they are shorter than their parts, and 1 + tanh(x) does not cancel where tanh(x) is near -1.
 Sigmoid, silu and gelu are made of them. What comes of a function depends on everything that reads it, which a pattern
 of one node does not see.
 """
@@ -73,8 +73,8 @@ def half_of_exp(x: UOp, factor: float, changes: Changes, ctx: Any, *, whole: boo
     Where the constants in `x` take the factor and log2(e) as well, it is a power of two, whose whole part is taken off
     by additions alone; `x` has been rounded several times then, and the constants are no worse for it.
     """
-    while (found := _constant_factor(x)) is not None:
-        rest, more = found
+    while (constant := _constant_factor(x)) is not None:
+        rest, more = constant
         if not SMALLEST_FACTOR <= abs(factor * more) <= LARGEST_FACTOR:
             break
         x, factor = rest, factor * more
@@ -115,9 +115,11 @@ def _without_tanh(tanh: UOp, users: Users, changes: Changes, ctx: Any) -> Change
             return {product: _changed(other[0], changes) / half}
     half_exp = half_of_exp(tanh.src[0], -2.0, changes, ctx)
     half = half_exp + 0.5
-    found = UOp.const(tanh.dtype, 1.0) / half
-    slope = half_exp.minimum(MOST) * found * (found + found)  # 0 times infinity would be NaN
-    return {**dict.fromkeys(sums, found), **dict.fromkeys(slopes, slope)}
+    half_reciprocal = UOp.const(tanh.dtype, 1.0) / half
+    slope = (
+        half_exp.minimum(MOST) * half_reciprocal * (half_reciprocal + half_reciprocal)
+    )  # 0 times infinity would be NaN
+    return {**dict.fromkeys(sums, half_reciprocal), **dict.fromkeys(slopes, slope)}
 
 
 def _is_one_plus_exp(node: UOp, users: Users) -> bool:

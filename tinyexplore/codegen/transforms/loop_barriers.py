@@ -23,7 +23,7 @@ def end_steps_with_barriers(program: tuple[UOp, ...], lowering: Lowering) -> tup
     """
     if not lowering.target.has_local:
         return program
-    found: list[UOp] = []
+    barriers: list[UOp] = []
     waiting: list[bool] = []  # of each open loop: a barrier stands in its body
     for place, node in enumerate(program):
         if node.op is Ops.RANGE:
@@ -32,11 +32,11 @@ def end_steps_with_barriers(program: tuple[UOp, ...], lowering: Lowering) -> tup
             waiting[-1] = True
         ends = UOp(Ops.BARRIER, dtypes.void, node.src) if node.op is Ops.ENDRANGE and waiting.pop() else None
         if ends is not None and not ends.src[0].arg.ahead:
-            found.append(ends)
-        found.append(node)
+            barriers.append(ends)
+        barriers.append(node)
         if ends is not None and ends.src[0].arg.ahead and (waiting or fills_again(program, place)):
-            found.append(ends)
-    return without_early_ones(found)
+            barriers.append(ends)
+    return without_early_ones(barriers)
 
 
 def fills_again(program: Sequence[UOp], place: int) -> bool:
@@ -47,7 +47,8 @@ def fills_again(program: Sequence[UOp], place: int) -> bool:
 
 def without_early_ones(program: Sequence[UOp]) -> tuple[UOp, ...]:
     """The program without a barrier between which and the next one shared memory is only stored to, and only such as
-    has not been touched since the one before: nobody can tell whether it was waited for. Who waits, waits for the next.
+    has not been accessed since the one before: nobody can tell whether it was waited for. Who waits, waits for the
+    next.
     """
     now: dict[UOp, UOp] = {}
     early: list[UOp] = []  # left out, and the next one is still to come

@@ -41,7 +41,7 @@ def with_one_loop_split(sink: UOp) -> UOp | None:
 
 
 def _filling_loops(reduces: list[UOp], loops: frozenset[UOp]) -> list[UOp]:
-    """The loops that fill scratch memory anew in each step of `loops`: they stand in both places then."""
+    """The loops that fill scratch memory again in each step of `loops`: they stand in both places then."""
     barriers = dict.fromkeys(barrier for reduce in reduces for barrier in reduce.find(Ops.BARRIER))
     inside = [barrier for barrier in barriers if not loops.isdisjoint(barrier.ranges)]
     return list(dict.fromkeys(src for barrier in inside for src in barrier.src if src.op is Ops.RANGE))

@@ -2,7 +2,7 @@
 
 An address that moves by the same distance with each step has a PREFETCH of that many distances further on; it may lie
 past the end, since asking for a cache line never fails. Of loads out of one line, one asks. Where values say what is
-stored to, those places are asked for, and nothing else.
+stored to, those places are requested, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
     if lowering.target.has_local or not any([axis.arg.ahead for axis in sink.find(Ops.RANGE)]):
         return sink  # a GPU's loop loads ahead: pass "double buffering"
     loads = [load for load in sink.find(Ops.LOAD) if is_plain(load)]
-    wanted = {load: axis for load in loads if (axis := prefetching_loop(load)) is not None}
+    prefetching = {load: axis for load in loads if (axis := prefetching_loop(load)) is not None}
     if places := places_ahead(sink):
         return sink.substitute(places, how="asked for ahead")
-    kept = {load.src[0].src[0] for load in wanted if fills_row(load)}
-    asked: set[object] = set()
+    row_buffers = {load.src[0].src[0] for load in prefetching if fills_row(load)}
+    prefetched: set[object] = set()
     changes: dict[UOp, UOp] = {}
-    for load, axis in wanted.items():
+    for load, axis in prefetching.items():
         pointer, idx = load.src[0].src[:2]
         distance = strides_of(idx).get(axis, 0)
-        if not distance or (pointer in kept and not fills_row(load)):
+        if not distance or (pointer in row_buffers and not fills_row(load)):
             continue
         terms, offset = linear_terms(idx)
         line = (pointer, frozenset(terms.items()), offset * load.dtype.itemsize // lowering.target.line_bytes)
-        if line in asked:
+        if line in prefetched:
             continue
-        asked.add(line)
+        prefetched.add(line)
         place = pointer.index(simplified(idx + index_const(axis.arg.ahead * distance)))
         changes[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
     return sink.substitute(changes, how="asked for ahead")
@@ -48,7 +48,7 @@ def prefetch_ahead(sink: UOp, lowering: Lowering) -> UOp:
 
 def places_ahead(sink: UOp) -> dict[UOp, UOp]:
     """Each load of a place that is stored to, with a PREFETCH of the place that a later step, or the last, loads."""
-    found = {}
+    ahead = {}
     for store in sink.src:
         pointer, idx = store.src[0].src[:2]
         loads = idx.find(Ops.LOAD)
@@ -58,8 +58,8 @@ def places_ahead(sink: UOp) -> dict[UOp, UOp]:
             if is_plain(load) and (axis := prefetching_loop(load)) is not None:
                 later = axis.alu(Ops.ADD, index_const(axis.arg.ahead)).minimum(index_const(axis.size - 1))
                 place = pointer.index(simplified(idx.substitute({axis: later})))
-                found[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
-    return found
+                ahead[load] = load.replace(src=(load.src[0], UOp(Ops.PREFETCH, dtypes.void, (place,))))
+    return ahead
 
 
 def is_plain(load: UOp) -> bool:

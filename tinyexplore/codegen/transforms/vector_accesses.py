@@ -1,9 +1,9 @@
 """Pass "vector accesses": what a work-item of a GPU loads from neighbours in memory, or stores there, is one vector.
 
-Only the access is wide: each lane is taken out of it, or put into it, and computed with by itself. A vector starts at a
+Only the access is wide: each lane is taken out of it, or put into it, and computed with alone. A vector starts at a
 multiple of its width, and the index alone must show that: buffers and shared memory start at a multiple of every width
 (`ProgramSpec.aligned`). Elements under one condition are one access under that condition; an element that nobody asked
-for is not touched.
+for is not accessed.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ def element_of(access: UOp) -> DType:
 def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
     """Aligned neighbours among these accesses, in order, as many at a time as `most` bytes hold."""
     for (_, index), by_place in walks_of(accesses).items():
-        known = gcd(*[factor for _, factor in index])  # every place is a multiple of it, beside the constant
+        common_factor = gcd(*[factor for _, factor in index])  # every place is a multiple of it, beside the constant
         width = most // element_of(next(iter(by_place.values()))).itemsize
         while width > 1:
-            for start in list(by_place) if known % width == 0 else ():
+            for start in list(by_place) if common_factor % width == 0 else ():
                 places = range(start, start + width)
                 if start % width == 0 and all(place in by_place for place in places):
                     yield [by_place.pop(place) for place in places]
@@ -94,7 +94,7 @@ def vectors_of(accesses: list[UOp], most: int) -> Iterator[list[UOp]]:
 
 def walks_of(accesses: list[UOp]) -> dict[Walk, dict[int, UOp]]:
     """Accesses of one element, in memory that all reach, by where they are but for a constant; by that constant."""
-    found: dict[Walk, dict[int, UOp]] = {}
+    walks: dict[Walk, dict[int, UOp]] = {}
     for access in accesses:
         memory, idx, *condition = access.src[0].src
         order = access.src[1 if access.op is Ops.LOAD else 2 :]
@@ -102,8 +102,8 @@ def walks_of(accesses: list[UOp]) -> dict[Walk, dict[int, UOp]]:
         if in_reach and element_of(access).count == 1 and all(src.op is Ops.BARRIER for src in order):
             terms, constant = linear_terms(idx)
             walk = (memory, *condition, *order), frozenset(terms.items())
-            found.setdefault(walk, {})[constant] = access
-    return found
+            walks.setdefault(walk, {})[constant] = access
+    return walks
 
 
 __all__ = ["access_in_vectors"]

@@ -54,7 +54,7 @@ def mergeable(nodes: list[UOp], most: int) -> dict[UOp, UOp]:
     for node in nodes:
         match node.op:
             case Ops.RANGE if node.arg.ahead:
-                return {}  # each cache line is asked for by a load of its own
+                return {}  # each cache line is requested by a load of its own
             case Ops.RANGE:
                 axes.get(node.arg.kind, []).append(node)
                 fixed |= node.src[0].ranges
@@ -68,7 +68,7 @@ def mergeable(nodes: list[UOp], most: int) -> dict[UOp, UOp]:
                 fixed.update(node.src[1:])
             case Ops.LOAD | Ops.STORE if dtypes.index in (node.dtype, node.src[-1].dtype):
                 return {}  # places are values here
-    found = {}
+    mergeable_nodes = {}
     for lanes in axes[AxisKind.VECTOR]:
         walks = [terms for terms in strides if lanes in terms]
         if lanes in fixed or not all([terms[lanes] == 1 for terms in walks]):
@@ -78,9 +78,9 @@ def mergeable(nodes: list[UOp], most: int) -> dict[UOp, UOp]:
             if vectors in fixed or vectors.size > most or vectors.size & (vectors.size - 1):
                 continue
             if all([terms.get(vectors, 0) == step * terms.get(lanes, 0) for terms in strides]):
-                found[lanes] = vectors
+                mergeable_nodes[lanes] = vectors
                 break
-    return found
+    return mergeable_nodes
 
 
 __all__ = ["widen_vectors"]

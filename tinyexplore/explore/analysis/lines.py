@@ -22,7 +22,7 @@ class LineTime(ReadableRow):
     """A line of Python and the time of its kernels."""
 
     source: int | None
-    """Id of the source in the trace; None: operations that no line of the user's asked for."""
+    """Id of the source in the trace; None: operations that no line of the user's requested."""
     file: str
     """Name of the source."""
     line: int
@@ -102,8 +102,8 @@ def lines_by_time(trace: Trace) -> LinesByTime:
 
 def lines_picture(trace: Trace) -> str:
     """The lines as a static picture, the slowest first."""
-    found = lines_by_time(trace)
-    most = max((line.time_us for line in found.lines), default=0.0) or 1.0
+    line_times = lines_by_time(trace)
+    most = max((line.time_us for line in line_times.lines), default=0.0) or 1.0
     rows = [
         (
             _place(line),
@@ -113,7 +113,7 @@ def lines_picture(trace: Trace) -> str:
             f"{line.share:.1%}",
             str(len(line.kernels)),
         )
-        for line in found.by_time()
+        for line in line_times.by_time()
     ]
     columns = (
         Column("line"),

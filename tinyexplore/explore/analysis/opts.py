@@ -15,11 +15,11 @@ class WhatIfError(ValueError):
 
 def to_opt(text: str) -> Opt:
     """The Opt that a view writes so: "UPCAST(0, 4)"."""
-    found = _OPT.fullmatch(text)
-    if found is None or found[1] not in OptOps.__members__:
+    match = _OPT.fullmatch(text)
+    if match is None or match[1] not in OptOps.__members__:
         names = ", ".join(OptOps.__members__)
         raise WhatIfError(f"{text!r:.60} is no opt: write NAME(axis) or NAME(axis, amount); there are {names}")
-    return Opt(OptOps[found[1]], int(found[2]), int(found[3] or 0))
+    return Opt(OptOps[match[1]], int(match[2]), int(match[3] or 0))
 
 
 def to_opts(text: str) -> tuple[Opt, ...]:

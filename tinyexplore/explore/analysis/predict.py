@@ -40,8 +40,8 @@ class Stop(ReadableRow):
 
     def as_data(self) -> dict[str, Any]:
         """For the front end."""
-        told = {**asdict(self), "choices": [well_formed(choice) for choice in self.choices]}
-        return {name: well_formed(value) if isinstance(value, str) else value for name, value in told.items()}
+        data = {**asdict(self), "choices": [well_formed(choice) for choice in self.choices]}
+        return {name: well_formed(value) if isinstance(value, str) else value for name, value in data.items()}
 
 
 def how_many_kernels(trace: Trace) -> Stop:
@@ -61,11 +61,11 @@ def _shares(trace: Trace) -> str:
     """ ": matmul in kernel 0, add and softmax in kernel 1", of a few kernels; a call stands where it is first."""
     if not 1 < len(trace.kernels) <= _MOST_CHOICES:
         return ""
-    told: set[str] = set()
+    share_texts: set[str] = set()
     shares = []
     for kernel in trace.kernels:
-        if fresh := [call.strip("_") for call in kernel.calls if call not in told]:
-            told.update(kernel.calls)
+        if fresh := [call.strip("_") for call in kernel.calls if call not in share_texts]:
+            share_texts.update(kernel.calls)
             shares.append(f"{', '.join(fresh)} in kernel {kernel.id}")
     return f": {'; '.join(shares)}" if shares else ""
 
@@ -93,12 +93,12 @@ def which_is_slowest(trace: Trace) -> Stop:
     runs = sorted(trace.runs, key=lambda run: -run.median_us)
     if len(runs) < 2:
         raise ValueError(f"which kernel is slowest: {len(runs)} of this trace ran; two or more are needed")
-    asked = sorted(run.kernel for run in runs[:_MOST_CHOICES])
+    kernels = sorted(run.kernel for run in runs[:_MOST_CHOICES])
     slowest = runs[0]
-    choices = tuple(f"kernel {kernel}: {trace.kernels[kernel].name}" for kernel in asked)
+    choices = tuple(f"kernel {kernel}: {trace.kernels[kernel].name}" for kernel in kernels)
     times = "; ".join(f"kernel {run.kernel} {duration_text(run.median_us)}" for run in runs[:_MOST_CHOICES])
     text = "Which kernel takes longest?"
-    return Stop(text, "#story=kernels", choices, asked.index(slowest.kernel), f"{times}.", "#story=time")
+    return Stop(text, "#story=kernels", choices, kernels.index(slowest.kernel), f"{times}.", "#story=time")
 
 
 def which_is_faster(trace: Trace, other: Trace) -> Stop:
@@ -115,9 +115,9 @@ def which_is_faster(trace: Trace, other: Trace) -> Stop:
         names = [f"the first ({names[0]})", f"the second ({names[1]})"]
     choices = (*names, "no difference beyond the noise")
     answer = 2 if overlap else totals.index(min(totals))
-    told = "; ".join(f"{name} {duration_text(total)}" for name, total in zip(names, totals, strict=True))
+    times_text = "; ".join(f"{name} {duration_text(total)}" for name, total in zip(names, totals, strict=True))
     verdict = " The spreads overlap." if overlap else f" That is {max(totals) / min(totals):.1f} times as fast."
-    return Stop("Which is faster?", "#story=loops", choices, answer, f"{told}.{verdict}", "#story=time")
+    return Stop("Which is faster?", "#story=loops", choices, answer, f"{times_text}.{verdict}", "#story=time")
 
 
 QUESTIONS = {
@@ -133,8 +133,8 @@ def question(trace: Trace, about: str, *args: Any, **options: Any) -> Stop:
     if about not in QUESTIONS:
         raise ValueError(f"no question about {about!r}; there are: {', '.join(QUESTIONS)}")
     ask: Any = QUESTIONS[about]
-    found: Stop = ask(trace, *args, **options)
-    return found
+    stop: Stop = ask(trace, *args, **options)
+    return stop
 
 
 __all__ = ["QUESTIONS", "Stop", "question"]

@@ -36,7 +36,7 @@ class RequestError(ValueError):
 
 
 @dataclass
-class Source:
+class RequestSource:
     """What requests are answered from."""
 
     trace: Callable[[], Trace]
@@ -70,7 +70,7 @@ class Request:
     background: ClassVar[bool] = False
     """Whether it takes so long that a notebook responds from a background thread."""
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         """The response: a dataclass, or a dict of plain data. ValueError and RuntimeError say why there is none."""
         raise NotImplementedError
 
@@ -197,7 +197,7 @@ def is_for_background(data: Any) -> bool:
     return kind is not None and kind.background
 
 
-def respond(source: Source, data: Any) -> Data:
+def respond(source: RequestSource, data: Any) -> Data:
     """The response to a request, both as data. Nothing raises: a page may send anything, and an error is a response."""
     try:
         return to_data(from_data(data).respond(source))
@@ -221,7 +221,7 @@ class Why(Request):
     step: int | None = None
     rule: str | None = None
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.analysis.why.rules import explainer
 
         found = explainer(source.trace())
@@ -237,7 +237,7 @@ class WhyTwoKernels(Request):
     a: int
     b: int
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.analysis.why.fusions import why_kernels
 
         return why_kernels(source.trace(), self.a, self.b)
@@ -251,7 +251,7 @@ class Shape(Request):
     node: int | None = None
     moves: tuple[Any, ...] = ()
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.analysis.shapes.of_trace import shape_data
 
         return shape_data(source.trace(), self.node, self.moves)
@@ -278,7 +278,7 @@ class Debug(Request):
     counters: dict[str, int] | None = None
     lane: int | None = None
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.analysis.byhand.answers import debugger_data, row_widths
 
         if self.do == "run to" and self.line is None:
@@ -320,7 +320,7 @@ class Caches(Request):
     before: tuple[str, ...] | None = ()
     after: tuple[str, ...] | None = None
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.analysis.byhand.answers import caches_data
 
         explorer = source.kernels()
@@ -339,7 +339,7 @@ class GPU(Request):
     kernel: int = 0
     target: str = ""
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         return source.kernels().gpu(self.kernel, target=self.target)
 
 
@@ -351,7 +351,7 @@ class ThroughputOf(Request):
     kernel: int = 0
     branch: int | None = None
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         explorer = source.kernels()
         branch = None if self.branch is None else explorer.trace.branches[self.branch]
         return explorer.throughput(self.kernel, branch)
@@ -362,7 +362,7 @@ class ThroughputOf(Request):
 class Verdicts(Request):
     """What bounds each kernel, and the program."""
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.analysis.verdict.judging import verdict_list
 
         return verdict_list(source.kernels())
@@ -376,5 +376,5 @@ class Translations(Request):
     kernel: int = 0
     targets: str | tuple[str, ...] | None = None
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         return source.kernels().translate(self.kernel, self.targets)

@@ -1,4 +1,4 @@
-"""The bytes that a program loads, and the cache lines that loops touch."""
+"""The bytes that a program loads, and the cache lines that loops access."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def loaded_bytes(program: ProgramSpec) -> int:
 
 
 def touched_bytes(steps: Sequence[tuple[int | None, int]], item_bytes: int, line_bytes: int) -> int:
-    """The cache lines that loops touch together, in bytes: `steps` has (stride, size) of each, in elements.
+    """The cache lines that loops access together, in bytes: `steps` has (stride, size) of each, in elements.
 
     Neighbours share lines: loops are taken by stride, and as long as each goes on where the ones before ended, they
-    are one run of memory; what jumps farther has so many runs. A loop of no known stride touches a line each step.
+    are one run of memory; what jumps farther has so many runs. A loop of no known stride accesses a line each step.
     """
     run, runs, apart = 1, 1, None
     for stride, size in sorted(((abs(step), size) for step, size in steps if step), key=lambda step: step[0]):

@@ -59,10 +59,10 @@ def export_html(
 ) -> str:
     """The whole trace as one page: interactive with JavaScript, a picture and tables without.
 
-    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `responses`: those
-    that it stores, by canonical request; those about shapes are added. `engine`: the elements of a live page's engine
-    (`explore/live`). `runnable`: kernels that the page can run (`runnable.py`). The page of a trace without kernels is
-    one line.
+    `tour`: notes on places of the trace (`predict.Stop.as_data`), which the page leads through. `responses`: those that
+    it stores, by canonical request; those about shapes are added. `engine`: the elements of an interactive page's
+    engine (`explore/live`). `runnable`: kernels that the page can run (`runnable.py`). The page of a trace without
+    kernels is one line.
     """
     if not engine and (line := line_instead(trace)):
         return _line_page(trace, line)
@@ -129,7 +129,8 @@ def _line_page(trace: Trace, line: str) -> str:
 
 
 def script_text(name: str) -> str:
-    """A bundle of the front end, as it stands in a page: "standalone" mounts itself, "live" is a live page's engine."""
+    """A bundle of the front end, as it stands in a page: "standalone" mounts itself, "live" is an interactive page's
+    engine."""
     from tinyexplore.widgets.front_end import bundle
 
     return bundle(f"{name}.js").replace("</script", "<\\/script")

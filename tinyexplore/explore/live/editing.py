@@ -1,4 +1,4 @@
-"""Edits in a live page: a linear program is interpreted, here; for C and LLVM IR there is no compiler here."""
+"""Edits in a page with engine: a linear program is interpreted, here; for C and LLVM IR there is no compiler here."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tinyexplore.compile.lowering import further_listings
 from tinyexplore.device import Device
 from tinyexplore.explore.live.interpreted import INTERPRETER
 from tinyexplore.explore.live.timing import MOST_WORK, times_in_turns
-from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
-from tinyexplore.explore.whatif.editing.asking import Text, Tried
-from tinyexplore.explore.whatif.editing.subject import Subject, Told, plain_buffers, rendered, run_once, subject_of
+from tinyexplore.explore.whatif.editing.asking import EditResult, Text
+from tinyexplore.explore.whatif.editing.subject import EditSubject, Told, plain_buffers, rendered, run_once, subject_of
 from tinyexplore.explore.whatif.editing.verdict import compared
 from tinyexplore.explore.whatif.outcome import Refused
 from tinyexplore.explore.whatif.variant import executed
@@ -25,7 +25,7 @@ from tinyexplore.uop import Ops
 NAMES = {"c": "C", "llvm": "LLVM IR"}
 
 
-def tried_here(text: Text, kept: Kept | None) -> Tried:
+def tried_here(text: Text, kept: CapturedKernel | None) -> EditResult:
     """A linear program interpreted, compared, and timed beside the one before where the interpreter is its device.
     Refused where nothing can be tried here."""
     if text.stage != "uops":
@@ -44,17 +44,17 @@ def tried_here(text: Text, kept: Kept | None) -> Tried:
         return _tried(subject, text)
     except Exception as error:  # whatever the program does, the reader has to know
         words = f"{type(error).__name__}: {error}"
-        return Tried(Edited(text.stage, ended=words), (), (), 0.0, words)
+        return EditResult(Edited(text.stage, ended=words), (), (), 0.0, words)
 
 
-def _tried(subject: Subject, text: Text) -> Tried:
+def _tried(subject: EditSubject, text: Text) -> EditResult:
     began = time.perf_counter()
     try:
         spec = rendered("uops", text.device, text.name, text.uops)
         program = Device[text.device].compile(spec)
     except Exception as error:
         edited = Edited(text.stage, (Diagnostic(0, 0, "error", str(error)),))
-        return Tried(edited, (), (), 0.0, str(error))
+        return EditResult(edited, (), (), 0.0, str(error))
     compile_us = round((time.perf_counter() - began) * 1e6, 1)
     found = run_once(subject, spec, program)
     told = compared(subject.names, found, subject.right)
@@ -65,10 +65,10 @@ def _tried(subject: Subject, text: Text) -> Tried:
         both = ((spec, program), (subject.spec, subject.program))
         times, before = times_in_turns([_run_of(subject, one, made) for one, made in both])
         edited = replace(edited, before_us=before)
-    return Tried(edited, tuple(_listings(spec)), times, compile_us, "")
+    return EditResult(edited, tuple(_listings(spec)), times, compile_us, "")
 
 
-def _run_of(subject: Subject, spec: ProgramSpec, program: Any) -> Callable[[], None]:
+def _run_of(subject: EditSubject, spec: ProgramSpec, program: Any) -> Callable[[], None]:
     run, stop = program.bind(plain_buffers(subject), subject.values), spec.extent(subject.values) or 1
     return lambda: run(0, stop)
 

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from tinyexplore.device import Device, DeviceInterface
 from tinyexplore.explore.live.interpreted import INTERPRETER, open_interpreted
-from tinyexplore.explore.notebook.requests import Request, RequestError, Source, request
+from tinyexplore.explore.notebook.requests import Request, RequestError, RequestSource, request
 from tinyexplore.explore.notebook.session import Explorer, capture, realize_all
 from tinyexplore.explore.recording.running import last_line, run_tree
 from tinyexplore.explore.tracefile.model import Message
@@ -95,7 +95,7 @@ class WriteRules(Request):
 
     text: str
 
-    def respond(self, source: Source) -> RuleNames:
+    def respond(self, source: RequestSource) -> RuleNames:
         if not source.may_run_code:
             raise RequestError("rules are written in a cell of the notebook: see explore.playground")
         return RuleNames(write_rules(self.text))
@@ -132,7 +132,7 @@ class Play(Request):
     text: str
     machine: str = ""
 
-    def respond(self, source: Source) -> PlayResult:
+    def respond(self, source: RequestSource) -> PlayResult:
         if source.opened is None:
             raise RequestError("a notebook runs programs in its cells: see explore")
         played = play(self.text, self.machine)

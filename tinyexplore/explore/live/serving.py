@@ -1,4 +1,4 @@
-"""What the worker of a live page holds: the capture that the page shows, and who answers for it.
+"""What the worker of a page with engine holds: the capture that the page shows, and who answers for it.
 
 The page's messages come as JSON, and what is told it goes out as JSON; nothing here knows of a browser.
 """
@@ -19,7 +19,7 @@ from tinyexplore.explore.live.editing import tried_here
 from tinyexplore.explore.live.interpreted import interpret
 from tinyexplore.explore.live.playing import offer
 from tinyexplore.explore.live.timing import MOST_WORK, interpreted
-from tinyexplore.explore.notebook.requests import RequestError, Source, respond
+from tinyexplore.explore.notebook.requests import RequestError, RequestSource, respond
 from tinyexplore.explore.notebook.session import Explorer
 from tinyexplore.explore.tracefile.codec import rows_from_data, trace_to_bytes
 from tinyexplore.explore.tracefile.model import Branch
@@ -61,7 +61,7 @@ class Serving:
         self._post = post
         self._played = played
         self.explorer: Explorer | None = None
-        self._source = Source(_no_trace, may_run_code=True, opened=self._open_program)
+        self._source = RequestSource(_no_trace, may_run_code=True, opened=self._open_program)
 
     def open(self, trace: bytes, carried: str, recorded: str = "") -> str:
         """Takes the page's trace, with what it carries beside and the rows (JSON) of the branches made since."""
@@ -88,7 +88,7 @@ class Serving:
         """Answers for `explorer` from now on; what a page must know of that, as JSON."""
         self.explorer = explorer
         channel = Channel(explorer.whatif, Page(self._post))
-        self._source = Source(
+        self._source = RequestSource(
             lambda: explorer.trace, lambda: explorer.capture.analyses, True, channel, self._open_program
         )
         told = {"python": platform.python_version(), "live": explorer.whatif.is_live}

@@ -13,7 +13,7 @@ from tinyexplore.compile.lowering import compile_given, compile_optimised
 from tinyexplore.device import Buffer
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.live.interpreted import INTERPRETER
-from tinyexplore.explore.whatif.measure import Lost, Measured, Untimed
+from tinyexplore.explore.whatif.measure import Lost, Measurement, Untimed
 from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer.python import memory_format
@@ -28,7 +28,7 @@ TOLERANCE = 1e-2  # sums in another order, and 16-bit floats
 
 def interpreted(
     device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
-) -> Measured:
+) -> Measurement:
     """The interpreter's time for `kernel`, and for `base` in turns with it; the results are compared with those of
     `reference`. It is the kernel's own only where that is PYTHON's; of another device it stays out of the times.
     `program`: what `kernel` was lowered to."""
@@ -52,9 +52,9 @@ def interpreted(
         for position in sorted(runner.spec.writes):
             _compare(buffers[position], expected[position], position)
     if device == INTERPRETER:
-        return Measured(times, tuple(*base_times), "the time is the interpreter's, in this browser")
+        return Measurement(times, tuple(*base_times), "the time is the interpreter's, in this browser")
     took = sorted(times)[len(times) // 2] / 1e3
-    return Measured(
+    return Measurement(
         (), note=f"UOps are counted: a browser has no times of {device}; interpreting one run took {took:.3g} ms"
     )
 

@@ -190,7 +190,7 @@ class KernelView(Readable):
         """Step through the kernel, UOp by UOp, forwards and backwards: see `explore.Debugger`.
 
         Args:
-            inputs: contents of its buffers, or "made up"; by default those that `keep_inputs` stored.
+            inputs: contents of its buffers, or "generated"; by default those that `keep_inputs` stored.
             options: `item`, the work-item of a GPU's kernel to follow: `{"gidx0": 1, "lidx0": 3}`.
         """
         return self._analyses.debug(self.number, inputs, **options)
@@ -251,7 +251,7 @@ class KernelView(Readable):
         """Search for opts by measurement (BEAM of this width). All candidates become branches."""
         from tinyexplore.explore.whatif import commands
 
-        return self._view.whatif.do(commands.Search(self.number, width))
+        return self._view.whatif.do(commands.SearchOpts(self.number, width))
 
     def edit_text(self, stage: str = "c", branch: Branch | int | None = None) -> str:
         """The text of a stage ("opts", "uops", "llvm" or "c") on the present branch, for `edit`."""

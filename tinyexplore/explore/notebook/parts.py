@@ -15,7 +15,7 @@ from tinyexplore.explore.tracefile.trace import Trace
 
 if TYPE_CHECKING:
     from tinyexplore.widgets import CodeWidget, ExplorerWidget, GraphWidget, PartWidget
-    from tinyexplore.widgets.panels import Widget
+    from tinyexplore.widgets.panels import PanelWidget
 
 W = TypeVar("W")
 
@@ -51,7 +51,7 @@ class Parts:
         static = self._picture(self._drawn(panel.widget))
         return self._once(name, partial(PANEL_WIDGETS[name], self._explorer, static=static))
 
-    def _drawn(self, widget: Widget) -> Callable[[Trace], str]:
+    def _drawn(self, widget: PanelWidget) -> Callable[[Trace], str]:
         """What draws the static picture of a panel's widget."""
         return partial(_draw, widget.picture) if widget.picture else self._shape
 

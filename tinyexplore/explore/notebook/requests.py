@@ -13,7 +13,7 @@ from tinyexplore.explore.analysis.requests import (
     Data,
     Request,
     RequestError,
-    Source,
+    RequestSource,
     canonical,
     from_data,
     is_for_background,
@@ -28,15 +28,15 @@ from tinyexplore.explore.whatif.requests import Commands as _commands  # noqa: F
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
-    from tinyexplore.explore.notebook.capturing import Capture
+    from tinyexplore.explore.notebook.capturing import CaptureSession
 
 
 def answer(trace: Trace, data: Any) -> Data:
     """The response to a request about a trace alone, whose kernels cannot run again."""
-    return respond(Source(lambda: trace), data)
+    return respond(RequestSource(lambda: trace), data)
 
 
-def _analyses(capture: ref[Capture]) -> KernelAnalyses | None:
+def _analyses(capture: ref[CaptureSession]) -> KernelAnalyses | None:
     found = capture()
     return None if found is None else found.analyses
 
@@ -44,19 +44,19 @@ def _analyses(capture: ref[Capture]) -> KernelAnalyses | None:
 class Answers:
     """Responds for one view, in a notebook and in a page with engine. It keeps no Explorer alive.
 
-    commands, opened: see `Source`.
+    commands, opened: see `RequestSource`.
     """
 
     def __init__(
         self,
         trace: Callable[[], Trace],
-        capture: Capture,
+        capture: CaptureSession,
         may_run_code: bool = False,
         *,
         commands: Channel | None = None,
         opened: Callable[[Any], None] | None = None,
     ) -> None:
-        self._source = Source(trace, partial(_analyses, ref(capture)), may_run_code, commands, opened)
+        self._source = RequestSource(trace, partial(_analyses, ref(capture)), may_run_code, commands, opened)
 
     def __call__(self, data: Any) -> Data:
         return respond(self._source, data)
@@ -80,7 +80,7 @@ __all__ = [
     "Answers",
     "Request",
     "RequestError",
-    "Source",
+    "RequestSource",
     "answer",
     "canonical",
     "from_data",

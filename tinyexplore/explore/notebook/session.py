@@ -1,6 +1,6 @@
 """Capturing: `explore(f, *args)`, `with capture() as session:`, and the Explorer that both give.
 
-What only a question or a picture needs is loaded when it is asked for: a first capture costs little more than a run.
+What only a question or a picture needs is loaded when it is requested: a first capture costs little more than a run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.notebook.capturing import Capture, CaptureError, TraceOf
+from tinyexplore.explore.notebook.capturing import CaptureError, CaptureSession, TraceOf
 from tinyexplore.explore.notebook.moved import where_it_is
 from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
 from tinyexplore.explore.notebook.shown import shown
@@ -51,7 +51,7 @@ class Explorer:
 
             if not isinstance(trace, Trace):
                 raise TypeError(f"Explorer({type(trace).__name__}): give a Trace, such as Trace.load(path)")
-        self._capture = Capture(trace, title=title, options=options)
+        self._capture = CaptureSession(trace, title=title, options=options)
         self._selected: tuple[int, ...] = ()
         self._widget: Any = None
         self._panels: Panels | None = None
@@ -80,7 +80,7 @@ class Explorer:
         return self._capture.result
 
     @property
-    def capture(self) -> Capture:
+    def capture(self) -> CaptureSession:
         """How it was captured: options, title, and the error that ended it early."""
         return self._capture
 
@@ -300,9 +300,9 @@ class Explorer:
         rosetta: bool = False,
     ) -> str:
         """One HTML page that works offline, from a file; written to `path` if one is given. `iterations`: so many
-        first steps of each kernel go with it, for its debugger (on made-up numbers without `keep_inputs`).
+        first steps of each kernel go with it, for its debugger (on generated numbers without `keep_inputs`).
         `run_here`: its readers can run and time its kernels, as WebAssembly; those of the WASM device they always can.
-        `rosetta`: every kernel goes with it in every language, and not only those that were asked for.
+        `rosetta`: every kernel goes with it in every language, and not only those that were requested.
 
         `live`: it carries the engine, and answers what a notebook would (9 MB more). `pyodide`: where the Python for
         that is, a folder or a package file; else it is fetched, once (`PyodideMissing` where it cannot).

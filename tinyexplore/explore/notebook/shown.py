@@ -19,7 +19,7 @@ class Owner(Protocol):
     """An Explorer, as far as it matters here."""
 
     def compress(self) -> None:
-        """From now on the trace is made of the compressed one, when somebody asks for it."""
+        """From now on the trace is made of the compressed one, when needed."""
 
 
 class Shown:

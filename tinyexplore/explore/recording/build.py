@@ -16,7 +16,7 @@ from typing import Any
 from tinyexplore.compile.threads import Compilers
 from tinyexplore.explore.recording.describe import launches_text, search_text
 from tinyexplore.explore.recording.drafts import ChoiceDraft, KernelDraft, StageDraft, opt_text
-from tinyexplore.explore.recording.held import Held, buffer_key, roots_of
+from tinyexplore.explore.recording.held import NodeBuffer, buffer_key, roots_of
 from tinyexplore.explore.recording.names import assigned_names
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.tables import Tables
@@ -44,16 +44,16 @@ from tinyexplore.kernel import Kernel, OptOps
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import (
     Allocated,
+    CacheHit,
+    CandidateMeasured,
     Compiled,
     Decided,
     Derived,
     Freed,
-    KnownAlready,
     Launches,
-    Measured,
+    NativeFallback,
     OptApplied,
     OptRejected,
-    Permitted,
     Planned,
     Ran,
     Rebuilt,
@@ -67,9 +67,9 @@ from tinyexplore.trace import (
     SourceLine,
     StageBegan,
     StageEnded,
-    StoodIn,
     Transformed,
     UserFrame,
+    WritesAllowed,
 )
 from tinyexplore.trace import events as told
 from tinyexplore.uop import UOp
@@ -91,7 +91,7 @@ def build_trace(
     scopes: Scopes | None = None,
     kernels: dict[int, Kernel] | None = None,
     lazybuffers: dict[LazyBuffer, int] | None = None,
-    storage: Mapping[LazyBuffer, Held | None] | None = None,
+    storage: Mapping[LazyBuffer, NodeBuffer | None] | None = None,
     texts: Mapping[str, str] | None = None,
     see_kernels: Callable[[Sequence[KernelDraft]], None] | None = None,
 ) -> Trace:
@@ -154,26 +154,26 @@ class Builder(Tables):
             StageBegan: self._stage_began,
             StageEnded: self._stage_ended,
             Recorded: self._recorded,
-            told.Compared: self._compared,
-            told.Weighed: self._weighed,
-            told.Asked: self._asked,
+            told.NumberCompared: self._compared,
+            told.OptionsScored: self._weighed,
+            told.HeuristicConsidered: self._asked,
             Decided: self._decided,
-            Permitted: lambda event: None,
+            WritesAllowed: lambda event: None,
             Rewrote: self._rewrote,
             Transformed: self._transformed,
             Rebuilt: self._rebuilt,
             Derived: self._derived,
             OptApplied: self._opt_applied,
             OptRejected: self._opt_rejected,
-            Measured: self._measured,
+            CandidateMeasured: self._measured,
             Searching: lambda event: None,
             Searched: self._searched,
             Rendered: self._rendered,
             Compiled: self._compiled,
             Ran: self._ran,
             Retimed: self._retimed,
-            StoodIn: self._stood_in,
-            KnownAlready: self._known_already,
+            NativeFallback: self._stood_in,
+            CacheHit: self._known_already,
             Planned: self._planned,
             Launches: lambda event: self.messages.append(Message("note", launches_text(event), None)),
             Allocated: self._allocated,
@@ -349,7 +349,7 @@ class Builder(Tables):
 
     @cached_property
     def _origins(self) -> dict[int, list[int]]:
-        """UOp → the LazyBuffers that it was derived from directly; asked for when all events are read."""
+        """UOp → the LazyBuffers that it was derived from directly; requested when all events are read."""
         found: dict[int, list[int]] = {}
         for src, dst, _, _ in self.links:
             if self.nodes[src].kind == "lazybuffer":
@@ -455,16 +455,16 @@ class Builder(Tables):
             for after in roots_of(event.after):
                 self._account(self.node(before), after, event.how)
 
-    def _asked(self, event: told.Asked) -> None:
+    def _asked(self, event: told.HeuristicConsidered) -> None:
         if self.open:
             law = inspect.getdoc(event.decision.choose) or ""
             self.open[-1].choices.append(ChoiceDraft(event.decision.name, law, event.settled_by))
 
-    def _compared(self, event: told.Compared) -> None:
+    def _compared(self, event: told.NumberCompared) -> None:
         if self.open and self.open[-1].choices:
             self.open[-1].choices[-1].compared.append(compared_row(event))
 
-    def _weighed(self, event: told.Weighed) -> None:
+    def _weighed(self, event: told.OptionsScored) -> None:
         if self.open and self.open[-1].choices:
             options = tuple([(name, round(score, 4)) for name, score in event.options if isfinite(score)])
             row = Weighed(event.what, options, event.chosen, event.least)
@@ -487,7 +487,7 @@ class Builder(Tables):
         if self.open:
             self._propose(OptStep(opt_text(event.opt), False, event.reason, self.laws_of(event.opt.op)))
 
-    def _measured(self, event: Measured) -> None:
+    def _measured(self, event: CandidateMeasured) -> None:
         if self.open:
             opts = tuple(opt_text(opt) for opt in event.kernel.applied)
             self.open[-1].candidates.append(Candidate(opts, _microseconds(event.seconds), event.note))
@@ -564,13 +564,13 @@ class Builder(Tables):
         # a copy, or a kernel compiled before this recording began, whose number is another recording's
         return self._kernel(launch.item)
 
-    def _stood_in(self, event: StoodIn) -> None:
+    def _stood_in(self, event: NativeFallback) -> None:
         done = event.exec_item
         draft = self._kernel(done.item if done.kernel is None else done.kernel)
         draft.saw_item(done)
         draft.not_run = event.reason
 
-    def _known_already(self, event: KnownAlready) -> None:
+    def _known_already(self, event: CacheHit) -> None:
         self._kernel(event.kernel).known = event.where
 
     # *** memory ***

@@ -18,11 +18,11 @@ from tinyexplore.explore.tracefile.pictures.highlight import for_stream
 from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.trace import (
+    CandidateMeasured,
     Compiled,
     Decided,
     Event,
     Launches,
-    Measured,
     OptApplied,
     Planned,
     Ran,
@@ -77,7 +77,7 @@ class ConsoleRecorder(Recorder):
                 return launches_text(event)
             case Searched() if level >= 2:
                 return f"BEAM    {search_text(event)}"
-            case Measured(kernel=kernel, seconds=seconds, note=note) if level >= 3:
+            case CandidateMeasured(kernel=kernel, seconds=seconds, note=note) if level >= 3:
                 opts = ", ".join(map(str, kernel.applied)) or "no opts"
                 return f"    {seconds * 1e6:10.1f} µs  {opts}{note and f' ({note})'}"
             case OptApplied(opt=opt, reason=reason) if level >= 3:

@@ -16,7 +16,7 @@ from tinyexplore.explore.recording.expression import MAX_EXPRESSION, Printer, dt
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Launches, Searched, SourceLine
-from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp
+from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ def walk_text(axis: Axis) -> str:
 
 
 def arg_text(arg: Any) -> str:
-    """The argument of a node in words: an operation by its name, an axis by its letter, tuples flat; numbers exactly,
-    so that a node can be made anew from them (`explore/analysis/why/remade.py`)."""
+    """The argument of a node as text: an operation by its name, an axis by its letter, tuples flat; numbers exactly,
+    so that a node can be rebuilt from them (`explore/analysis/why/remade.py`)."""
     if arg is None:
         return ""
     if isinstance(arg, Ops):
@@ -70,8 +70,8 @@ def shape_text(shape: Sequence[int | str]) -> str:
 # *** groups: the role of a node, which gives its colour ***
 
 _GROUPS: dict[Ops, str] = {
-    **{op: "alu" for op in Group.ALU},
-    **{op: "movement" for op in Group.MOVEMENT},
+    **{op: "alu" for op in OpGroups.ALU},
+    **{op: "movement" for op in OpGroups.MOVEMENT},
     **{op: "memory" for op in (Ops.INDEX, Ops.LOAD, Ops.STORE, Ops.GATHER, Ops.SCATTER, Ops.CONTIGUOUS, Ops.COPY)},
     **{op: "memory" for op in (Ops.WRITE, Ops.PREFETCH, Ops.FETCH_ADD)},
     **{op: "buffer" for op in (Ops.BUFFER, Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)},

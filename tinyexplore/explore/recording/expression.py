@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tinyexplore.dtype import DType, PtrDType, dtypes
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.util import toposort
 
 MAX_EXPRESSION = 120  # characters: a longer operand is cut to its operation, so that text stays linear in nodes
@@ -187,7 +187,7 @@ class Printer:
             if right.op is Ops.MUL and right.src[1].op is Ops.CONST and right.src[1].arg == -1:
                 return f"{self._operand(left, binds)} - {self._operand(right.src[0], binds + 1)}", binds
         flat = uop.op in _ASSOCIATIVE and right.op is uop.op and not dtypes.is_float(uop.dtype)
-        compared = uop.op in Group.COMPARE  # a < b < c would mean something else
+        compared = uop.op in OpGroups.COMPARE  # a < b < c would mean something else
         left_text = self._operand(left, binds + 1 if compared else binds)
         right_text = self._operand(right, binds if flat else binds + 1)
         space = "" if binds == _TIGHT else " "

@@ -34,14 +34,14 @@ def buffer_key(buffer: Any) -> Any:
     return buffer.key if isinstance(buffer, Buffer) else buffer
 
 
-class Held(NamedTuple):
+class NodeBuffer(NamedTuple):
     """The buffer with a LazyBuffer's values: its own, or that of what it is a view of."""
 
     buffer: Any
     is_own: bool
 
 
-def held_by(value: LazyBuffer) -> Held | None:
+def held_by(value: LazyBuffer) -> NodeBuffer | None:
     """Where the values of a LazyBuffer lie now; None of one that is not computed."""
     base = value.base
-    return None if base.buffer is None else Held(buffer_key(base.buffer), base is value)
+    return None if base.buffer is None else NodeBuffer(buffer_key(base.buffer), base is value)

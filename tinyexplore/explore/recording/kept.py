@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """One kernel of a capture. The program's UOps are made again when somebody asks for them.
+class CapturedKernel:
+    """One kernel of a capture. The program's UOps are made again when needed.
 
     values: of its Variables. contents: what lay in each of its buffers before it ran first (None: nothing yet); None
     where the capture was not asked to keep that, or it was too much.
@@ -35,13 +35,15 @@ class Kept:
         return self.spec.uops
 
 
-def kept_kernels(drafts: Iterable[Any], contents: Mapping[Any, tuple[bytes | None, ...] | None]) -> dict[int, Kept]:
+def kept_kernels(
+    drafts: Iterable[Any], contents: Mapping[Any, tuple[bytes | None, ...] | None]
+) -> dict[int, CapturedKernel]:
     """The kernels of a trace by their numbers there; copies are none."""
     found = {}
     for draft in drafts:
         if draft.spec is not None and draft.make_kernel is not None:
             known = contents.get(draft.item)
-            found[draft.number] = Kept(draft.number, draft.spec, draft.make_kernel, draft.values, known)
+            found[draft.number] = CapturedKernel(draft.number, draft.spec, draft.make_kernel, draft.values, known)
     return found
 
 
@@ -61,4 +63,4 @@ def read_buffers(uops: Sequence[UOp]) -> set[int]:
     return {order[base] for base in loads if base in order}
 
 
-__all__ = ["Kept", "buffer_types", "kept_kernels", "read_buffers"]
+__all__ = ["CapturedKernel", "buffer_types", "kept_kernels", "read_buffers"]

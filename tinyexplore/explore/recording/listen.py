@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from threading import RLock
 from typing import Any
 
-from tinyexplore.explore.recording.held import Held, held_by, roots_of
+from tinyexplore.explore.recording.held import NodeBuffer, held_by, roots_of
 from tinyexplore.explore.recording.inputs import InputKeeper
 from tinyexplore.explore.recording.scheduled import Scheduled
 from tinyexplore.explore.recording.scopes import Scopes
 from tinyexplore.explore.recording.sources import user_frame_here
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Event, Permitted, Ran, Recorded, Recorder, Retimed, StageBegan, StageEnded, UserFrame
+from tinyexplore.trace import Event, Ran, Recorded, Recorder, Retimed, StageBegan, StageEnded, UserFrame, WritesAllowed
 from tinyexplore.util import toposort
 
-MOST_KERNELS = 1000  # that a capture keeps unless it is asked for more: a program that trains runs many times as many
+MOST_KERNELS = 1000  # that a capture keeps unless it is requested more: a program that trains runs many times as many
 
 
 class CaptureRecorder(Recorder):
@@ -67,7 +67,7 @@ class CaptureRecorder(Recorder):
             self.open_stages += 1
             if event.stage == "schedule":  # type: ignore[union-attr]
                 self.schedules.append(Scheduled(tuple(roots_of(event.root))))  # type: ignore[union-attr]
-        elif kind is Permitted and self.schedules:
+        elif kind is WritesAllowed and self.schedules:
             self.schedules[-1].writes = event.writes  # type: ignore[union-attr]
         self.open_stages -= kind is StageEnded
         self.ran += kind is Ran
@@ -95,7 +95,7 @@ class CaptureRecorder(Recorder):
                     self.record(Recorded(node, node.src, frame, getattr(node, "calls", ())))
             self.lazy_inputs += self.earlier > before
 
-    def storage(self) -> dict[LazyBuffer, Held | None]:
+    def storage(self) -> dict[LazyBuffer, NodeBuffer | None]:
         """Where the values of what was seen lie now."""
         return {node: held_by(node) for node in self.known}
 

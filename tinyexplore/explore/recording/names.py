@@ -1,6 +1,6 @@
 """What the user calls things: the variables that hold Tensors when a capture begins and ends, and what a line assigns.
 
-Names go by the LazyBuffers' numbers, so that no name keeps memory alive.
+Names depend on the LazyBuffers' numbers, so that no name keeps memory alive.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tinyexplore.explore.recording.sources import is_ours
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor import Tensor
 
-MOST_VALUES = 20_000  # that are looked at in one search
+MOST_VALUES = 20_000  # that are examined in one search
 MOST_ITEMS = 200  # of one list or dict
 DEEPEST = 4  # model.layers[0].weight
 NO_TENSOR = frozenset({"backward", "data", "item", "numpy", "step", "tolist", "zero_grad"})  # what a call returns then

@@ -17,7 +17,7 @@ FILES = ("DISK", "NPY")
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class NodeMemory:
     """What a node lay in: the number of its Buffer, and what another like it takes."""
 
     key: int
@@ -27,7 +27,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NodeRow:
     """A LazyBuffer of a kept graph. `node`: its number in the trace; `src`: places of other rows."""
 
     node: int
@@ -37,7 +37,7 @@ class Row:
     src: tuple[int, ...]
     arg: Any
     device: str
-    memory: Memory | None
+    memory: NodeMemory | None
     calls: tuple[str, ...]
 
 
@@ -46,7 +46,7 @@ class KeptGraph:
     """A captured graph as plain rows, sources first, which holds no memory: it can be made again, and scheduled
     otherwise. Of `writes` there are the places of their nodes."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[NodeRow, ...]
     outputs: tuple[int, ...]
     in_place: frozenset[int]
     why: Mapping[int, str]
@@ -79,7 +79,7 @@ class KeptGraph:
             stack += fresh
         return False
 
-    def made(self) -> Made:
+    def made(self) -> RebuiltGraph:
         """The graph again, over memory of its own that nothing has been written to."""
         buffers: dict[int, Buffer] = {}
         nodes: list[LazyBuffer] = []
@@ -102,11 +102,11 @@ class KeptGraph:
             why = {nodes[place]: text for place, text in self.why.items()}
             writes = Writes(those(self.in_place), why, those(self.first), those(self.apart))
         numbers = {node: row.node for node, row in zip(nodes, self.rows)}
-        return Made(tuple([nodes[place] for place in self.outputs]), writes, tuple(buffers.values()), numbers)
+        return RebuiltGraph(tuple([nodes[place] for place in self.outputs]), writes, tuple(buffers.values()), numbers)
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class RebuiltGraph:
     """A graph that was made again: its outputs, what they may overwrite, the memory that it reads, and the number of
     each node in the trace."""
 
@@ -127,7 +127,7 @@ def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> KeptGraph:
     """What is kept of a graph when its trace is made. numbers: those of LazyBuffers in the trace."""
     place = {node: number for number, node in enumerate(scheduled.order)}
     rows = tuple(
-        Row(
+        NodeRow(
             numbers[node],
             node.op,
             node.dtype,
@@ -135,7 +135,7 @@ def kept_graph(scheduled: Scheduled, numbers: Mapping[Any, int]) -> KeptGraph:
             tuple([place[source] for source in sources]),
             node.arg,
             node.device,
-            None if facts is None else Memory(*facts),
+            None if facts is None else NodeMemory(*facts),
             getattr(node, "calls", ()),
         )
         for node, sources, facts in zip(scheduled.order, scheduled.sources, scheduled.memory)
@@ -162,4 +162,4 @@ def kept_graphs(
     return {stage: kept_graph(one, numbers) for stage, one in zip(stages, schedules, strict=True)}
 
 
-__all__ = ["KeptGraph", "Made", "Memory", "Row", "kept_graphs"]
+__all__ = ["KeptGraph", "RebuiltGraph", "NodeMemory", "NodeRow", "kept_graphs"]

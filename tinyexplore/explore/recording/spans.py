@@ -1,4 +1,4 @@
-"""Which part of a line was at work: from the instruction that a frame stood at to columns of the source.
+"""Which part of a line was running: from the instruction that a frame stood at to columns of the source.
 
 From Python 3.11 on, code knows the place of each instruction in the source (PEP 657). Recording keeps only the code and
 the instruction; here, when a trace is built, each code is looked up once.

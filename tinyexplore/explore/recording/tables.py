@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from tinyexplore.explore.recording.describe import Printer, content_of, describe, describe_memory
-from tinyexplore.explore.recording.held import Held, buffer_key, held_by, roots_of
+from tinyexplore.explore.recording.held import NodeBuffer, buffer_key, held_by, roots_of
 from tinyexplore.explore.recording.sources import function_text, package_path, rule_text, source_name, source_text
 from tinyexplore.explore.recording.spans import Spans
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH, content_digest
@@ -25,7 +25,7 @@ class Tables:
 
     def __init__(self, names: Mapping[int, str] | None = None) -> None:
         self.names = names or {}  # by the numbers of LazyBuffers
-        self.storage: Mapping[LazyBuffer, Held | None] = {}  # as it was when the recording ended
+        self.storage: Mapping[LazyBuffer, NodeBuffer | None] = {}  # as it was when the recording ended
         self.texts: Mapping[str, str] = {}  # of files, as they were then
         self.scopes: Mapping[int, tuple[int | None, bool]] = {}  # by the same: the module, whether it is a gradient
         self.nodes: list[Node] = []
@@ -112,7 +112,7 @@ class Tables:
             backward=scope[1],
         )
 
-    def held(self, value: LazyBuffer) -> Held | None:
+    def held(self, value: LazyBuffer) -> NodeBuffer | None:
         """In which buffer the values of `value` lie, whatever became of it since."""
         return self.storage[value] if value in self.storage else held_by(value)
 

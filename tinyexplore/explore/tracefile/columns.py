@@ -5,7 +5,7 @@ becomes `{"rows": 3, "columns": {"src": [5, 1, -2], "how": ["rewrite", ...]}}`: 
 values stand together, and ids, which mostly count on, become small. Texts of lines are numbered in a table "texts" of
 the trace: kernels of one form have mostly equal lines, too far apart for the window of gzip. A text is the number of a
 form, which is the text without its numbers, and the differences of these from the last text of the form. Digests that
-follow from the rest of a node are left out. The twin is `widgets/src/columns.ts`.
+follow from the rest of a node are left out. The unrolled copy is `widgets/src/columns.ts`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def packed(kind: type, data: dict[str, Any]) -> dict[str, Any]:
     """`data`, an object of `kind`, with its tables as columns."""
     if nodes := data.get("nodes"):
         data = {**data, "nodes": without_derived(nodes)}
-    found: dict[str, Any] = _of_row(kind, _pack_table)(data)
+    packed_table: dict[str, Any] = _of_row(kind, _pack_table)(data)
     texts: dict[str, int] = {}
-    for table in _line_tables(found):
+    for table in _line_tables(packed_table):
         numbers = [texts.setdefault(text, len(texts)) for text in table["columns"]["text"]]
         table["columns"]["text"] = _differences(numbers)
     if texts:
-        found["texts"] = _packed_texts(list(texts))
-    return found
+        packed_table["texts"] = _packed_texts(list(texts))
+    return packed_table
 
 
-class Rows:
+class TableRows:
     """The rows of a table that `kind` describes. Each is made when it is read: a foreign table may be very long."""
 
     def __init__(self, kind: type, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
@@ -85,7 +85,7 @@ def unpacked(kind: type, data: dict[str, Any], nbytes: int = 1 << 62, memory: in
             table["columns"]["text"] = lines
     found: dict[str, Any] = _of_row(kind, _unpack_table)(data)
     nodes = found.get("nodes")
-    if isinstance(nodes, Rows):
+    if isinstance(nodes, TableRows):
         nodes.replace("digest", derived(nodes))
     elif isinstance(nodes, list):
         digests = derived(nodes)
@@ -130,20 +130,20 @@ def _unpacked_texts(packed: Any, most: int) -> list[Any]:
         pieces = [form.split(_HOLE) for form in packed["forms"]]
         last = [[0] * (len(form) - 1) for form in pieces]
         differences = iter(packed["numbers"])
-        found = []
+        texts = []
         characters = 0
         for form in packed["form"]:
             if form < 0:
                 raise IndexError(form)
             numbers = last[form] = [number + next(differences) for number in last[form]]
             text = "".join([piece + str(number) for piece, number in zip(pieces[form], numbers, strict=False)])
-            found.append(text + pieces[form][-1])
-            characters += len(found[-1])
+            texts.append(text + pieces[form][-1])
+            characters += len(texts[-1])
             if characters > most:
                 raise TraceFormatError(f"texts: they have more than {most} characters")
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, StopIteration) as error:
         raise wrong from error
-    return found
+    return texts
 
 
 def _line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -155,12 +155,12 @@ def _line_tables(data: dict[str, Any]) -> list[dict[str, Any]]:
     else:
         rows = programs if isinstance(programs, list) else []
         tables = [row.get("lines") for row in rows if isinstance(row, dict)]
-    found = []
+    line_tables = []
     for table in tables if isinstance(tables, list) else []:
         columns = table.get("columns") if isinstance(table, dict) else None
         if isinstance(columns, dict) and isinstance(columns.get("text"), list):
-            found.append(table)
-    return found
+            line_tables.append(table)
+    return line_tables
 
 
 def _text_at(number: Any, texts: list[Any]) -> Any:
@@ -180,14 +180,14 @@ def _of_row(kind: type, table: Callable[[type, Any], Any]) -> Recode:
     def recode_row(data: Any) -> Any:
         if not deep or not isinstance(data, dict):
             return data
-        found = dict(data)
+        row = dict(data)
         for name, recode in deep.items():
-            if name in found:
+            if name in row:
                 try:
-                    found[name] = recode(found[name])
+                    row[name] = recode(row[name])
                 except TraceFormatError as error:
                     raise within(f".{name}", error) from None
-        return found
+        return row
 
     return recode_row
 
@@ -200,8 +200,8 @@ def _of_value(hint: Any, table: Callable[[type, Any], Any]) -> Recode | None:
         return _of_row(kind, table)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        found = [recode for argument in arguments if (recode := _of_value(argument, table)) is not None]
-        return found[0] if found else None
+        recoders = [recode for argument in arguments if (recode := _of_value(argument, table)) is not None]
+        return recoders[0] if recoders else None
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
         row = arguments[0]
         if isinstance(row, type) and dataclasses.is_dataclass(row):
@@ -236,7 +236,7 @@ def _unpack_table(kind: type, data: Any) -> Any:
     return [_of_row(kind, _unpack_table)(row) for row in data]
 
 
-def _rows_of(kind: type, data: dict[str, Any]) -> Rows:
+def _rows_of(kind: type, data: dict[str, Any]) -> TableRows:
     columns, count = data.get("columns"), data.get("rows")
     if not isinstance(columns, dict) or type(count) is not int or count < 0:
         raise TraceFormatError("expected an array, or an object with rows and columns")
@@ -254,7 +254,7 @@ def _rows_of(kind: type, data: dict[str, Any]) -> Rows:
         values[name] = column if code is None else _DECODE[code](column)
     if not values:
         raise TraceFormatError("a table without columns")
-    return Rows(kind, list(values), list(values.values()))
+    return TableRows(kind, list(values), list(values.values()))
 
 
 @cache
@@ -277,44 +277,44 @@ def _codes(kind: type) -> dict[str, str]:
     distance from the row that it is in. "chained": a list of ids, each as its difference from the id before it; the
     first, from the first of the list before.
     """
-    found = {}
+    codes = {}
     for name, hint in hints_of(kind).items():
         plain, constraint = constraint_of(hint)
         arguments = typing.get_args(plain)
         if isinstance(constraint, Id | Index):
-            found[name] = "previous"
+            codes[name] = "previous"
         elif typing.get_origin(plain) in (types.UnionType, typing.Union):
             if any(isinstance(constraint_of(argument)[1], Id | Index) for argument in arguments):
-                found[name] = "previous"
+                codes[name] = "previous"
         elif typing.get_origin(plain) is tuple and arguments[1:] == (Ellipsis,):
             _, item = constraint_of(arguments[0])
             if isinstance(item, Index) and item.before:
-                found[name] = "distance"
+                codes[name] = "distance"
             elif isinstance(item, Id | Index):
-                found[name] = "chained"
-    return found
+                codes[name] = "chained"
+    return codes
 
 
 def _differences(values: Sequence[int | None]) -> list[int | None]:
     """None stays None, and is passed over."""
-    found: list[int | None] = []
+    differences: list[int | None] = []
     last = 0
     for value in values:
-        found.append(None if value is None else value - last)
+        differences.append(None if value is None else value - last)
         last = last if value is None else value
-    return found
+    return differences
 
 
 def _sums(values: Sequence[Any]) -> list[Any]:
-    found: list[Any] = []
+    sums: list[Any] = []
     last = 0
     for value in values:
         if type(value) is int:
             last += value
-            found.append(last)
+            sums.append(last)
         else:
-            found.append(value)
-    return found
+            sums.append(value)
+    return sums
 
 
 def _distances(values: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -329,26 +329,26 @@ def _ids(values: Sequence[Any]) -> list[Any]:
 
 
 def _chained(values: Sequence[Sequence[int]]) -> list[list[int]]:
-    found = []
+    chained = []
     first = 0
     for items in values:
         before = (first, *items[:-1])
-        found.append([item - last for item, last in zip(items, before, strict=False)])
+        chained.append([item - last for item, last in zip(items, before, strict=False)])
         first = items[0] if items else first
-    return found
+    return chained
 
 
 def _unchained(values: Sequence[Any]) -> list[Any]:
-    found: list[Any] = []
+    unchained: list[Any] = []
     first = 0
     for items in values:
         if not isinstance(items, list) or any(type(item) is not int for item in items):
-            found.append(items)  # whoever decodes it says what is wrong
+            unchained.append(items)  # whoever decodes it says what is wrong
             continue
         ids = list(accumulate(items, initial=first))[1:]
-        found.append(ids)
+        unchained.append(ids)
         first = ids[0] if ids else first
-    return found
+    return unchained
 
 
 _ENCODE: dict[str, Callable[[Any], list[Any]]] = {
@@ -359,4 +359,4 @@ _ENCODE: dict[str, Callable[[Any], list[Any]]] = {
 _DECODE: dict[str, Callable[[Any], list[Any]]] = {"previous": _sums, "distance": _ids, "chained": _unchained}
 
 
-__all__ = ["Rows", "packed", "unpacked"]
+__all__ = ["TableRows", "packed", "unpacked"]

@@ -1,4 +1,4 @@
-"""Numbers of things in words, for whoever must not load a trace's model to say them."""
+"""Numbers of things as text, for whoever must not load a trace's model to say them."""
 
 from __future__ import annotations
 

@@ -32,28 +32,28 @@ def content_digest(op: str, dtype: str, arg: str, detail: str, sources: Sequence
 def without_derived(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows of nodes, as data, with None for each digest that `derived` makes again."""
     digests: list[str] = []
-    found = []
+    plain_nodes = []
     for row in nodes:
         digest = row["digest"]
         is_derived = row["kind"] == "uop" and digest == _of_row(row, digests)
-        found.append({**row, "digest": None} if is_derived else row)
+        plain_nodes.append({**row, "digest": None} if is_derived else row)
         digests.append(digest)
-    return found
+    return plain_nodes
 
 
 def derived(nodes: Iterable[Any]) -> list[Any]:
     """The digests of rows of nodes, as data; those that are left out are made again. A row that is malformed keeps
     what it has, for the decoder to refuse."""
-    found: list[Any] = []
+    with_digests: list[Any] = []
     for row in nodes:
         digest = row.get("digest") if isinstance(row, dict) else None
         if digest is None:
             try:
-                digest = _of_row(row, found) if row["kind"] == "uop" else None
+                digest = _of_row(row, with_digests) if row["kind"] == "uop" else None
             except (KeyError, TypeError, IndexError, AttributeError):
                 digest = None
-        found.append(digest)
-    return found
+        with_digests.append(digest)
+    return with_digests
 
 
 def _of_row(row: dict[str, Any], digests: Sequence[str]) -> str:

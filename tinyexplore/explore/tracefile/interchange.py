@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import networkx
 
 DOT_SUFFIXES = (".dot", ".gv")
-MOST_BOXES = 300  # of a picture or of DOT text, unless more are asked for
+MOST_BOXES = 300  # of a picture or of DOT text, unless more are requested
 
 
 class NoDotProgram(RuntimeError):

@@ -93,10 +93,10 @@ def modules(trace: TraceTables) -> Module:
             kernels.setdefault(scope, set()).add(kernel.id)
         for root, buffer in zip(kernel.roots, kernel.buffers, strict=False):
             sums.setdefault(trace.nodes[root].scope, _Sum()).result_bytes += trace.buffers[buffer].bytes
-    made: dict[int | None, list[int]] = {}
+    nodes_of: dict[int | None, list[int]] = {}
     for node in trace.nodes:
         if node.kind == "lazybuffer":
-            made.setdefault(node.scope, []).append(node.id)
+            nodes_of.setdefault(node.scope, []).append(node.id)
     inner: dict[int | None, list[int]] = {}
     for row in trace.scopes:
         inner.setdefault(row.parent, []).append(row.id)
@@ -110,12 +110,12 @@ def modules(trace: TraceTables) -> Module:
             row.parameter_bytes,
             kernels.get(scope, set()),
             tuple(module(child) for child in inner.get(scope, ())),
-            made.get(scope, []),
+            nodes_of.get(scope, []),
         )
 
     children = [module(scope) for scope in inner.get(None, ())]
     if None in sums:
-        children.append(_whole(OUTSIDE, OUTSIDE, sums[None], 0, kernels.get(None, set()), (), made.get(None, [])))
+        children.append(_whole(OUTSIDE, OUTSIDE, sums[None], 0, kernels.get(None, set()), (), nodes_of.get(None, [])))
     title = trace.title or "trace"
     return _whole(title, title, _Sum(), 0, set(), tuple(children), [])
 

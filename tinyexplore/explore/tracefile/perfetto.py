@@ -30,7 +30,7 @@ def to_perfetto(trace: TraceTables, path: str | Path | None = None) -> bytes:
         text = f"Perfetto's format needs the package perfetto, which does not import ({error}); Chrome's format, which "
         text += "Perfetto opens too, does without (save_chrome_trace): pip install 'tinyexplore[data]'"
         raise MissingPackage(text) from error
-    writer = _Writer(TraceProtoBuilder(), messages)
+    writer = _PacketWriter(TraceProtoBuilder(), messages)
     found = timeline(trace)
     process = writer.track(_PROCESS, "")
     process.process.pid = 1
@@ -58,7 +58,7 @@ def to_perfetto(trace: TraceTables, path: str | Path | None = None) -> bytes:
     return data
 
 
-class _Writer:
+class _PacketWriter:
     """Packets of one sequence."""
 
     def __init__(self, builder: Any, messages: Any) -> None:

@@ -46,16 +46,16 @@ def marks(trace: TraceTables, source: int) -> dict[int, list[Mark]]:
             for place in range(first, min(end_column if at == end_line else len(text), len(text))):
                 owner[at, place] = frame
     kernels = _kernels_of_frames(trace)
-    found: dict[int, list[Mark]] = {}
+    marks_of: dict[int, list[Mark]] = {}
     last: tuple[int, int, int] | None = None  # line, column, frame
     for (line, column), frame in sorted(owner.items()):
-        row = found.setdefault(line, [])
+        row = marks_of.setdefault(line, [])
         if last == (line, column - 1, frame):
             row[-1] = replace(row[-1], stop=column + 1)
         else:
             row.append(Mark(column, column + 1, kernels.get(frame)))
         last = (line, column, frame)
-    return found
+    return marks_of
 
 
 def _size(span: Span, lines: list[str]) -> int:
@@ -70,9 +70,9 @@ def _kernels_of_frames(trace: TraceTables) -> dict[int, int | None]:
         for node in (*kernel.nodes, *kernel.roots):
             first.setdefault(node, kernel.id)
     of_frame: dict[int, set[int]] = {}
-    for known in trace.nodes:
-        if known.user is not None and known.id in first and known.group != "movement":
-            of_frame.setdefault(known.user, set()).add(first[known.id])
+    for trace_node in trace.nodes:
+        if trace_node.user is not None and trace_node.id in first and trace_node.group != "movement":
+            of_frame.setdefault(trace_node.user, set()).add(first[trace_node.id])
     return {frame: next(iter(kernels)) if len(kernels) == 1 else None for frame, kernels in of_frame.items()}
 
 

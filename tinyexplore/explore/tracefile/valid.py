@@ -87,8 +87,8 @@ def within(name: str, error: TraceFormatError) -> TraceFormatError:
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    found = typing.get_type_hints(kind, include_extras=True)
-    return {field.name: found[field.name] for field in dataclasses.fields(kind)}
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
 @cache

@@ -151,7 +151,7 @@ class FusionBoard:
         return self._do(Leave(schedule, src), branch)
 
     def undo(self, schedule: int | None = None) -> Branch:
-        """Back to the branch that the one at hand came from."""
+        """Back to the branch that the one available came from."""
         at = self.branch(schedule)
         return at if at.parent is None else self._view.whatif.go(at.parent)
 

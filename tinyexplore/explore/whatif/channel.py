@@ -24,7 +24,7 @@ from tinyexplore.explore.whatif.place import Command
 AT_MOST_EVERY_S = 0.3  # progress, and the candidates of a search
 
 
-class Widget(Protocol):
+class BranchWidget(Protocol):
     """What is needed of an ExplorerWidget."""
 
     places: dict[str, int]
@@ -37,7 +37,7 @@ class Widget(Protocol):
 class Channel:
     """Carries out commands for one widget. The widget's payload has the branches that were made before."""
 
-    def __init__(self, whatif: WhatIf, widget: Widget) -> None:
+    def __init__(self, whatif: WhatIf, widget: BranchWidget) -> None:
         self.whatif = whatif
         self.widget = widget
         self._background = Background("tinyexplore what-if")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.explore.analysis.opts import WhatIfError, to_opt
-from tinyexplore.explore.analysis.verdict.facts import Facts
+from tinyexplore.explore.analysis.verdict.facts import KernelFacts
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion
 from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
 from tinyexplore.explore.tracefile.model import Branch, KernelVariant
@@ -122,7 +122,7 @@ def _high(variant: KernelVariant) -> float:
     return variant.high_us or variant.median_us or 0.0
 
 
-def _priced(facts: Facts) -> list[Suggestion]:
+def _priced(facts: KernelFacts) -> list[Suggestion]:
     """What a contiguous copy of the worst operand costs: its bytes read and written at the kernel's bandwidth."""
     if not facts.worst_bytes or not facts.memory_us or not facts.bytes_moved:
         return []

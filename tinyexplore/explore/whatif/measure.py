@@ -36,7 +36,7 @@ class Untimed(Exception):
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """Microseconds of one run, in the order in which they were measured; `base_times_us`: those of the kernel that it
     is compared with, taken in turns with these. `note`: what a reader must know of them."""
 
@@ -71,10 +71,12 @@ def verdict_of(times_us: Sequence[float], base_times_us: Sequence[float]) -> Ver
     return compare_times(base, mine).verdict
 
 
-Measure = Callable[[str, Kernel, Kernel, Kernel | None, Sequence[UOp]], Measured]
+Measure = Callable[[str, Kernel, Kernel, Kernel | None, Sequence[UOp]], Measurement]
 
 
-def measured(device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]) -> Measured:
+def measured(
+    device: str, kernel: Kernel, reference: Kernel, base: Kernel | None, program: Sequence[UOp]
+) -> Measurement:
     """Microseconds of one run of `kernel`, and of `base` in turns with it, up to `SAMPLES` each, by a worker.
 
     `reference`: a kernel of the same results, made in another way. `base`: what it is compared with; None where it is
@@ -99,11 +101,11 @@ def measured(device: str, kernel: Kernel, reference: Kernel, base: Kernel | None
         mine, base_us = (
             tuple([round(seconds * 1e6, 3) for seconds in reply[name]]) for name in ("seconds", "base_seconds")
         )
-        return Measured(mine, base_us)
+        return Measurement(mine, base_us)
     why = str(reply.get("lost", f"a worker answered {reply}"))
     if why.startswith(NOT_ITS_FAULT):
         raise Untimed(f"not timed: {why}")
     raise Lost(why)
 
 
-__all__ = ["LIMIT_S", "SAMPLES", "Lost", "Measure", "Measured", "Untimed", "measured", "quartiles", "verdict_of"]
+__all__ = ["LIMIT_S", "SAMPLES", "Lost", "Measure", "Measurement", "Untimed", "measured", "quartiles", "verdict_of"]

@@ -1,4 +1,4 @@
-"""A kernel's loops, annotated: what each reads again, and what one step of it touches, beside the caches.
+"""A kernel's loops, annotated: what each reads again, and what one step of it accesses, beside the caches.
 
 Loops stand as the program runs them: output loops, the loops that reduce, and inside these what is written out (a
 register tile, the lanes of vectors).
@@ -25,7 +25,7 @@ def annotated_nest(kernel: Kernel, names: Sequence[str] = ()) -> Iterator[NestLi
 
     ::
 
-        for g0 in range(64)           # thread: one step touches 1 kB of x and all of w, which the next reads again
+        for g0 in range(64)           # thread: one step accesses 1 kB of x and all of w, which the next reads again
           for g1 in range(4)
             for r2 in range(256)      # reduce
               for v3 in range(16)     # vector
@@ -89,7 +89,7 @@ def _touch(index: UOp, loop: UOp, inner: Sequence[UOp], target: Target, names: S
 
 
 def _both(one: Touch, other: Touch, capacity: int) -> Touch:
-    """Two places at which one operand is touched."""
+    """Two places at which one operand is accessed."""
     stride = one.stride if one.stride == other.stride else None
     return Touch(one.buffer, one.name, min(one.bytes + other.bytes, capacity), one.again and other.again, stride)
 

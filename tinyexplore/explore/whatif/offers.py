@@ -1,4 +1,4 @@
-"""The opts that may be tried on a kernel now, by axis, and what stands against the others."""
+"""The opts that may be tried on a kernel now, by axis, and what forbids the others."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _row(trace: Trace, branch: Branch, depth: int, slowest: float) -> tuple[Cell
 
 
 def compared(variant: KernelVariant | ScheduleVariant) -> str:
-    """What the times say beside those of the base, which were taken in turns with them, and these."""
+    """What the times say beside those of the base, which were taken interleaved with them, and these."""
     said = ratio_text(variant.median_us, variant.base_median_us, variant.verdict, "the base")
     return f"{said}: {spread_text(variant.base_median_us, variant.base_low_us, variant.base_high_us)}" if said else ""
 

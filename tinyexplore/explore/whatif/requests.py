@@ -6,7 +6,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from tinyexplore.explore.analysis.requests import Request, Source, request
+from tinyexplore.explore.analysis.requests import Request, RequestSource, request
 
 if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.model import Branch
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Rules(Request):
     """All rules, with how often each fired in the trace."""
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.whatif.playground.door import RuleList, rule_rows
         from tinyexplore.explore.whatif.playground.proof import how_sure
 
@@ -32,7 +32,7 @@ class Matches(Request):
 
     rule: str
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.whatif.playground.door import find_rule
         from tinyexplore.explore.whatif.playground.matches import MatchList, matches_of
 
@@ -58,7 +58,7 @@ class Check(Request):
     stage: int
     step: int
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.whatif.playground.checking import check_firings
 
         (found,) = check_firings(source.trace(), stages=[self.stage], step=self.step)
@@ -83,7 +83,7 @@ class BranchTrace(Request):
     branch: int
     kernel: int | None = None
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.tracefile.codec import trace_to_bytes
 
         trace = source.kernels().whatif.trace_of(self.branch, self.kernel)
@@ -117,7 +117,7 @@ class CommandResult:
     """Why it failed, or what a reader must know."""
 
 
-def _commands(source: Source) -> Commands:
+def _commands(source: RequestSource) -> Commands:
     if source.commands is not None:
         commands: Commands = source.commands
         return commands
@@ -138,7 +138,7 @@ class Do(Request):
     command: dict[str, int | str]
     branch: int | None = None
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         from tinyexplore.explore.whatif.commands import from_data
 
         return _result(_commands(source).do(from_data(self.command), self.branch))
@@ -152,7 +152,7 @@ class Begin(Request):
     background: ClassVar[bool] = True
     kernel: int
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         return _result(_commands(source).begin(self.kernel))
 
 
@@ -163,7 +163,7 @@ class Go(Request):
 
     branch: int
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         return _result(_commands(source).go(self.branch))
 
 
@@ -172,7 +172,7 @@ class Go(Request):
 class Cancel(Request):
     """Ends the command that is being carried out, and drops those that wait."""
 
-    def respond(self, source: Source) -> Any:
+    def respond(self, source: RequestSource) -> Any:
         _commands(source).cancel()
         return _result(None)
 

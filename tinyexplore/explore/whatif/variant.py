@@ -12,14 +12,14 @@ from tinyexplore.explore.analysis.traffic import loaded_bytes
 from tinyexplore.explore.tracefile.model import KernelVariant, Listing, StageTime
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.editing.linear import program_text
-from tinyexplore.explore.whatif.measure import Measured
+from tinyexplore.explore.whatif.measure import Measurement
 from tinyexplore.explore.whatif.nest import annotated_nest, cache_sizes
 from tinyexplore.explore.whatif.offers import offers_of
 from tinyexplore.kernel import Kernel
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 
 _SILENT = frozenset({Ops.CONST, Ops.INDEX, Ops.DEFINE_GLOBAL, Ops.DEFINE_VAR, Ops.ENDRANGE, Ops.BARRIER, Ops.PREFETCH})
-_COUNTED = Group.ALU - FREE
+_COUNTED = OpGroups.ALU - FREE
 
 
 def variant_of(
@@ -28,7 +28,7 @@ def variant_of(
     trace: Trace,
     kernel: Kernel,
     runner: Runner,
-    times: Measured,
+    times: Measurement,
     names: Sequence[str] = (),
 ) -> KernelVariant:
     """`kernel` as data. `trace`: how it was made, its only kernel. `names`: what the user calls its buffers."""

@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.analysis.strides import IndexStrides
 from tinyexplore.uop import AxisKind, UOp
 
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
 
-def is_inside_reduction(access: Access) -> bool:
+def is_inside_reduction(access: IndexStrides) -> bool:
     return any(axis.arg.kind is AxisKind.REDUCE for axis in access.node.ranges)
 
 
-def is_outer_of(axis: UOp, lanes: UOp, found: Sequence[Access]) -> bool:
+def is_outer_of(axis: UOp, lanes: UOp, accesses: Sequence[IndexStrides]) -> bool:
     """True where `axis` is the loop over the vectors that `lanes` was split from."""
     if axis.arg.kind is not AxisKind.GLOBAL:
         return False
-    return any(access.is_store and access.stride(lanes) == 1 and access.stride(axis) == lanes.size for access in found)
+    return any(
+        access.is_store and access.stride(lanes) == 1 and access.stride(axis) == lanes.size for access in accesses
+    )
 
 
-def shares_loads(axis: UOp, loads: Sequence[Access]) -> bool:
+def shares_loads(axis: UOp, loads: Sequence[IndexStrides]) -> bool:
     """True where steps along `axis` use some of the same loaded values."""
     return any(axis not in load.node.ranges for load in loads)
 

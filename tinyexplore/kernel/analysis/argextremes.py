@@ -15,10 +15,14 @@ SIDE_BY_SIDE = (AxisKind.VECTOR, AxisKind.UNROLL)
 
 @dataclass(frozen=True)
 class ArgExtreme:
-    """`place` is the least of all places at which a value holds the extreme that `extreme` is part of.
+    """An argmin or argmax that a kernel computes beside the extreme: the least index at which a value equals the
+    extreme.
 
-    Both walk through the same values, `place` in `loops`: for each of them the loop of `extreme` is named. What holds
-    `whole`, the extreme of all, counts; so does a NaN with `or_nan`.
+    place: the reduction that finds the index.
+    extreme: the reduction that finds the extreme; both iterate over the same values.
+    loops: for each loop of `place`, the corresponding loop of `extreme`.
+    whole: the extreme of all values, which the values are compared with.
+    or_nan: whether a NaN counts as an extreme.
     """
 
     place: UOp
@@ -36,12 +40,12 @@ def find_argextremes(reduces: Iterable[UOp]) -> Iterator[ArgExtreme]:
     goes beyond m: then the places of `extreme` are all that count. `none` must be no less than any place, and the
     places must grow from step to step: then the first one at which a value goes beyond those before is the least.
     """
-    found = list(reduces)
+    remaining = list(reduces)
     extremes: dict[tuple[UOp, ...], dict[UOp, list[UOp]]] = {}  # over the same loops, of the same values
-    for reduce in found:
+    for reduce in remaining:
         if reduce.arg in EXTREMES and not dtypes.is_bool(reduce.dtype):
             extremes.setdefault(reduce.src[1:], {}).setdefault(reduce.src[0], []).append(reduce)
-    for reduce in found:
+    for reduce in remaining:
         if reduce.arg is not Ops.MIN or not dtypes.is_int(reduce.dtype) or reduce.src[0].op is not Ops.WHERE:
             continue
         holds, place, none = reduce.src[0].src

@@ -12,7 +12,14 @@ from tinyexplore.uop.divmod import linear_terms
 
 @dataclass(frozen=True)
 class CausalMask:
-    """A value is `constant` wherever `column` > `row` + `ahead`, both RANGEs. `weight`: it is an exponential."""
+    """A value that is constant above a diagonal: wherever column > row + ahead.
+
+    constant: the value there.
+    row: the RANGE of the rows.
+    column: the RANGE of the columns.
+    ahead: offset of the diagonal.
+    weight: whether the value is an exponential.
+    """
 
     constant: float
     row: UOp
@@ -29,16 +36,16 @@ def causal_mask(node: UOp) -> CausalMask | None:
             return mask_unless(condition, no.arg)
         return mask_unless(condition.ne(True), yes.arg) if yes.op is Ops.CONST else None
     if node.op is Ops.EXP:
-        found = causal_mask(node.src[0])
-        return replace(found, constant=0.0, weight=True) if found and found.constant == -inf else None
+        mask = causal_mask(node.src[0])
+        return replace(mask, constant=0.0, weight=True) if mask and mask.constant == -inf else None
     if node.op is Ops.FDIV:
-        found = causal_mask(node.src[0])
-        return found if found and found.weight else None
+        mask = causal_mask(node.src[0])
+        return mask if mask and mask.weight else None
     if node.op in (Ops.MUL, Ops.ADD):
         for src in node.src:
-            found = causal_mask(src)
-            if found and (found.weight if node.op is Ops.MUL else found.constant == -inf):
-                return found
+            mask = causal_mask(src)
+            if mask and (mask.weight if node.op is Ops.MUL else mask.constant == -inf):
+                return mask
         return None
     if node.op is Ops.LOAD and len(node.src) == 2:
         return mask_of_kept_row(node)
@@ -46,13 +53,13 @@ def causal_mask(node: UOp) -> CausalMask | None:
 
 
 def mask_of_kept_row(load: UOp) -> CausalMask | None:
-    """What is read from a kept row is hidden where it was when the row was filled."""
+    """What is read from a row buffer is hidden where it was when the row was filled."""
     place, barrier = load.src
     filled_at, value = barrier.src[0].src
-    found = causal_mask(value)
-    if found is None or filled_at.src[1] is not found.column or place.src[1].op is not Ops.RANGE:
+    mask = causal_mask(value)
+    if mask is None or filled_at.src[1] is not mask.column or place.src[1].op is not Ops.RANGE:
         return None
-    return replace(found, column=place.src[1])
+    return replace(mask, column=place.src[1])
 
 
 def mask_unless(condition: UOp, masked: float) -> CausalMask | None:

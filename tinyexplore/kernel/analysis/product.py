@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.dot_products import first_load, words_in
-from tinyexplore.kernel.analysis.strides import Access
+from tinyexplore.kernel.analysis.strides import IndexStrides
 from tinyexplore.uop import AxisKind, Ops, UOp
 
 if TYPE_CHECKING:
@@ -18,12 +18,18 @@ BESIDE = 8  # how many times the steps of all other reductions a product takes a
 
 @dataclass(frozen=True)
 class Product:
-    """One sum of products; `loads` are the operands' INDEXes, `stores` the results'."""
+    """One sum of products.
+
+    kernel: the kernel that computes it.
+    reduce: its REDUCE node.
+    loads: strides of the operands' INDEXes.
+    stores: strides of the results' INDEXes.
+    """
 
     kernel: Kernel
     reduce: UOp
-    loads: tuple[Access, ...]
-    stores: tuple[Access, ...]
+    loads: tuple[IndexStrides, ...]
+    stores: tuple[IndexStrides, ...]
 
     @property
     def steps(self) -> int:
@@ -34,11 +40,11 @@ class Product:
     def outputs(self) -> list[UOp]:
         return [axis for axis in self.kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL]
 
-    def along(self, axis: UOp) -> list[Access]:
+    def along(self, axis: UOp) -> list[IndexStrides]:
         """The operands that change along `axis`."""
         return [load for load in self.loads if axis in load.node.ranges]
 
-    def rows_of(self, vectors: list[Access]) -> list[UOp]:
+    def rows_of(self, vectors: list[IndexStrides]) -> list[UOp]:
         """The output loops along which those operands stay the same: their vectors are used again in each step."""
         return [axis for axis in self.outputs if all(axis not in load.node.ranges for load in vectors)]
 
@@ -54,9 +60,9 @@ def find_product(kernel: Kernel) -> Product | None:
     if kernel.find(Ops.BARRIER) or kernel.find(Ops.SCAN):
         return None
     inside = {first_load(word).src[0] for word in words_in(reduce.src[0])} or set(reduce.src[0].toposort())
-    found = kernel.accesses
-    loads = tuple(access for access in found if access.node in inside)
-    stores = tuple(access for access in found if access.is_store)
+    accesses = kernel.accesses
+    loads = tuple(access for access in accesses if access.node in inside)
+    stores = tuple(access for access in accesses if access.is_store)
     product = Product(kernel, reduce, loads, stores)
     shared = any(axis not in load.node.ranges for axis in product.outputs for load in loads)
     return product if len(loads) >= 2 and shared else None

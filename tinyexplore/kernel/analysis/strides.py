@@ -12,8 +12,13 @@ SHUFFLED_STRIDE = 4  # every so many elements are taken out of whole vectors, at
 
 
 @dataclass(frozen=True)
-class Access:
-    """One INDEX: the factor by which each axis moves its address; None where the axis enters in another way."""
+class IndexStrides:
+    """One INDEX, and its stride along each axis.
+
+    node: the INDEX.
+    is_store: whether it is stored to.
+    strides: elements that one step of each axis moves the address by; None where the address is not linear in the axis.
+    """
 
     node: UOp
     is_store: bool
@@ -42,7 +47,7 @@ def strides_of(idx: UOp) -> dict[UOp, int | None]:
 
 def vector_along(place: UOp, loop: UOp, most_bytes: int) -> int:
     """How many steps of `loop` lie in memory as one vector of at most `most_bytes`, aligned to its width, at a `place`
-    (INDEX) that may be touched in all of them or in none; 1 where no two do."""
+    (INDEX) that may be accessed in all of them or in none; 1 where no two do."""
     pointer, idx, *valid = place.src
     terms, constant = linear_terms(idx)
     strays = any(loop in node.ranges for node in (*terms, *valid) if node is not loop)

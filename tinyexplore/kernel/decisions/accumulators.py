@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -15,7 +15,7 @@ LONGEST_WINDOW = 4  # steps that are written out whole: of 3 x 3, lanes would be
 FEW_VECTORS = 64  # that many additions, each waiting for the one before, take less than 0.1 µs
 
 
-def add_accumulators(kernel: Kernel) -> Choices:
+def add_accumulators(kernel: Kernel) -> Proposals:
     """UNROLL for enough independent sums that one addition need not wait for the one before.
 
     Where all there is to add up are a few vectors (the partial results of a larger sum, say), the wait is nothing
@@ -30,11 +30,11 @@ def add_accumulators(kernel: Kernel) -> Choices:
         if is_short_window(reduce, loops):
             reason = "a short window is written out: no loop, and no accumulators to start from nothing"
             for loop in loops:
-                kernel = yield Choice(Opt(OptOps.UNROLL, loop.arg.id, loop.size), reason)
+                kernel = yield Proposal(Opt(OptOps.UNROLL, loop.arg.id, loop.size), reason)
             continue
         unrolled = independent_sums(reduce, loops, kernel.target.sums_in_flight)
         if unrolled is not None:
-            kernel = yield Choice(unrolled, "independent accumulators hide the latency of the sum")
+            kernel = yield Proposal(unrolled, "independent accumulators hide the latency of the sum")
 
 
 def independent_sums(reduce: UOp, loops: Sequence[UOp], most: int) -> Opt | None:
@@ -42,12 +42,12 @@ def independent_sums(reduce: UOp, loops: Sequence[UOp], most: int) -> Opt | None
     most: as many keep a core busy."""
     apart = (*reduce.ranges, *reduce.src[1:])
     tiles = prod(axis.size for axis in apart if axis.arg.kind in (AxisKind.UPCAST, AxisKind.UNROLL))
-    wanted = min(ALONGSIDE, most // tiles)
+    sums = min(ALONGSIDE, most // tiles)
     exceeds("independent sums that the register tile has", tiles, most // 2)
     axis = max(loops, key=lambda axis: (axis.size, axis.arg.id), default=None)
-    if wanted < 2 or axis is None or axis.size < 2:
+    if sums < 2 or axis is None or axis.size < 2:
         return None
-    amount = next((n for n in range(min(wanted, axis.size), 1, -1) if axis.size % n == 0), min(wanted, axis.size))
+    amount = next((n for n in range(min(sums, axis.size), 1, -1) if axis.size % n == 0), min(sums, axis.size))
     if (axis.size % amount or not axis.is_static) and axis.size < 4 * amount:
         return None
     return Opt(OptOps.UNROLL, axis.arg.id, amount)

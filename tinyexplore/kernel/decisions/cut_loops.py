@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tinyexplore.kernel.decisions.decision import Choice, Choices, weigh
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.opts import cut
 
 
-def cut_masked_loops(kernel: Kernel) -> Choices:
+def cut_masked_loops(kernel: Kernel) -> Proposals:
     """CUT: under a causal mask each block of rows needs only the columns that it can see, half of all."""
     for axis in kernel.output_axes:
         if cut.obstacle(kernel, axis) is None:
             whole = sum(loop.size for loop in kernel.axes if loop.arg.id in cut.cut_loops(kernel, axis))
             steps = {"as far as each block sees": whole / 2, "to their ends": float(whole)}
             weigh("steps of the masked loops for a row, on average", steps, "as far as each block sees", least=True)
-            yield Choice(Opt(OptOps.CUT, axis.arg.id), "a mask hides the rest from these rows")
+            yield Proposal(Opt(OptOps.CUT, axis.arg.id), "a mask hides the rest from these rows")
             return

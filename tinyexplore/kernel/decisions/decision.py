@@ -10,10 +10,10 @@ from tinyexplore.kernel.analysis.access import best_block
 from tinyexplore.kernel.apply import apply_opt
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptError
-from tinyexplore.trace import Compared, OptRejected, Weighed, active_recorder
+from tinyexplore.trace import NumberCompared, OptionsScored, OptRejected, active_recorder
 
 
-class Question(Enum):
+class ScheduleAspect(Enum):
     """What several decisions may answer: the first one that does settles it for the others."""
 
     LANES = "along which axes a vector has its lanes"
@@ -22,23 +22,27 @@ class Question(Enum):
 
 
 @dataclass(frozen=True)
-class Choice:
-    """An Opt that is proposed, and why."""
+class Proposal:
+    """An Opt that a heuristic proposes.
+
+    opt: the Opt.
+    reason: why it is proposed, as text.
+    """
 
     opt: Opt
     reason: str
 
 
-Choices = Generator[Choice, Kernel, None]  # each `yield` proposes one, and is the kernel as it is afterwards
+Proposals = Generator[Proposal, Kernel, None]  # each `yield` proposes one, and is the kernel as it is afterwards
 
 
 @dataclass(frozen=True)
-class Decision:
+class Heuristic:
     """choose: proposes Opts for a kernel; its docstring says what it decides, and why. settles: the questions that are
     answered when it changed the kernel; where one of them has been answered before, it is not asked."""
 
-    choose: Callable[[Kernel], Choices]
-    settles: frozenset[Question] = frozenset()
+    choose: Callable[[Kernel], Proposals]
+    settles: frozenset[ScheduleAspect] = frozenset()
 
     @property
     def name(self) -> str:
@@ -51,14 +55,14 @@ def exceeds(what: str, value: float, bound: float) -> bool:
 
 
 def reaches(what: str, value: float, bound: float) -> bool:
-    """Whether `value` is at least `bound`, told as well."""
+    """Whether `value` is at least `bound`, also recorded."""
     return _noted(what, value, bound, value >= bound)
 
 
 def _noted(what: str, value: float, bound: float, over: bool) -> bool:
     recorder = active_recorder()
     if recorder is not None:
-        recorder.record(Compared(what, value, bound, over))
+        recorder.record(NumberCompared(what, value, bound, over))
     return over
 
 
@@ -66,22 +70,22 @@ def weigh(what: str, options: Mapping[str, float], chosen: str, *, least: bool =
     """Tells what a decision chose from, and the score of each."""
     recorder = active_recorder()
     if recorder is not None and options:
-        recorder.record(Weighed(what, tuple(options.items()), chosen, least))
+        recorder.record(OptionsScored(what, tuple(options.items()), chosen, least))
 
 
 def block_of(what: str, size: int, most: int, limit: int) -> int:
     """`best_block`, told: each block with the work done over the work wanted."""
-    found = best_block(size, most, limit)
+    size_of_block = best_block(size, most, limit)
     recorder = active_recorder()
     if recorder is not None:
-        told = f"{what} at a time: work done over work wanted, the largest that wastes little"
+        title = f"{what} at a time: work done over work wanted, the largest that wastes little"
         work = [(str(block), -(-size // block) * block / size) for block in range(min(most, limit, size), 1, -1)]
         if work:
-            recorder.record(Weighed(told, tuple(work), str(found), True))
-    return found
+            recorder.record(OptionsScored(title, tuple(work), str(size_of_block), True))
+    return size_of_block
 
 
-def decided(kernel: Kernel, decision: Decision) -> Kernel:
+def decided(kernel: Kernel, decision: Heuristic) -> Kernel:
     """`kernel` with what `decision` proposes, one Opt after the other; what is not legal is told, and left out."""
     choices = decision.choose(kernel)
     choice = next(choices, None)
@@ -94,7 +98,7 @@ def decided(kernel: Kernel, decision: Decision) -> Kernel:
     return kernel
 
 
-def attempt(kernel: Kernel, choice: Choice) -> Kernel:
+def attempt(kernel: Kernel, choice: Proposal) -> Kernel:
     try:
         return apply_opt(kernel, choice.opt, choice.reason)
     except OptError as error:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tinyexplore.kernel.analysis.dot_products import IN_A_WORD, dot_of
 from tinyexplore.kernel.analysis.product import find_product
-from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
 
 
-def use_dot_instructions(kernel: Kernel) -> Choices:
+def use_dot_instructions(kernel: Kernel) -> Proposals:
     """TC for sums of products of small numbers, where a product of matrices fills the lanes of the dot instructions.
 
     TC_OPT=0: where nothing is left over at the end of the sum; 1: also elsewhere.
@@ -27,4 +27,4 @@ def use_dot_instructions(kernel: Kernel) -> Choices:
     across = [axis for axis in product.outputs if product.rows_of(product.along(axis))]
     if any(reaches(f"results along {axis.arg.name}, against lanes", axis.size, kernel.lanes) for axis in across):
         weigh("multiply-adds of a lane in one instruction", {op.name: amount, "MULACC": 1}, op.name)
-        yield Choice(Opt(OptOps.TC, loop.arg.id, amount), f"{op.name} does {amount} multiply-adds a lane")
+        yield Proposal(Opt(OptOps.TC, loop.arg.id, amount), f"{op.name} does {amount} multiply-adds a lane")

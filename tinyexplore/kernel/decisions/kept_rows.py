@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyexplore.kernel.analysis.barriers import keeps_row
 from tinyexplore.kernel.analysis.memory import step_bytes
-from tinyexplore.kernel.decisions.decision import Choice, Choices, block_of, exceeds, reaches, weigh
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, block_of, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.kernel.opts.pipe import find_piped
@@ -17,7 +17,7 @@ TWICE = "rows in a block: rows that are stored twice, in no more blocks than cor
 APART_LINES = 8  # within a page buffers start multiples of it apart; a few lines apart a store holds up the loads
 
 
-def tile_kept_rows(kernel: Kernel) -> Choices:
+def tile_kept_rows(kernel: Kernel) -> Proposals:
     """UPCAST and STAGE for rows that are kept and then multiplied with something (attention): several at once, so that
     they share what they are multiplied with."""
     registers = kernel.target.vector_registers
@@ -33,11 +33,11 @@ def tile_kept_rows(kernel: Kernel) -> Choices:
         wide = block_of("vectors of columns", columns.size, widest, widest)
         if wide > 1:
             reason = f"{wide} vectors of columns share each row's load"
-            yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+            yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
     tall = block_of("rows", rows.size, most, 6)
     if tall > 1:
-        yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
-    yield Choice(Opt(OptOps.STAGE, rows.arg.id), "what all rows read is packed once, lanes side by side")
+        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
+    yield Proposal(Opt(OptOps.STAGE, rows.arg.id), "what all rows read is packed once, lanes side by side")
 
 
 def innermost_row_loop(kernel: Kernel, most: int) -> UOp | None:
@@ -75,12 +75,12 @@ def vector_loop(kernel: Kernel, lanes: UOp | None) -> UOp | None:
     return None
 
 
-def pipe_rows(kernel: Kernel) -> Choices:
+def pipe_rows(kernel: Kernel) -> Proposals:
     """PIPE: a row of results is stored while the next one is computed, where rows are kept; neither waits for the
     other."""
     opt = find_pipe(kernel)
     if opt is not None:
-        yield Choice(opt, "a row of results is stored while the next one is computed")
+        yield Proposal(opt, "a row of results is stored while the next one is computed")
 
 
 def twice(size: int, rows: int) -> float:

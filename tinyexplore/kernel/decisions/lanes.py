@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from tinyexplore.kernel.analysis.access import is_inside_reduction, lanes_for, outer_row_axis
-from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
+from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, IndexStrides
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -17,21 +17,21 @@ LARGE = 1 << 16  # steps of a kernel from which on no loop stays without lanes
 SHUFFLED_LANES = 4  # fewer lanes than this are not worth taking out of vectors
 
 
-def choose_lanes(kernel: Kernel) -> Choices:
+def choose_lanes(kernel: Kernel) -> Proposals:
     """VECTOR along the axis that walks memory step by step: an output axis, or each reduction's own."""
     if kernel.lanes == 1:
         return
-    found = kernel.accesses
-    kernel = yield from lanes_of_results(kernel, found)
+    accesses = kernel.accesses
+    kernel = yield from lanes_of_results(kernel, accesses)
     for row in reversed(kernel.axes):
         if row.arg.kind is AxisKind.ROW and (lanes := lanes_for(kernel, row)) > 1:
-            kernel = yield Choice(Opt(OptOps.VECTOR, row.arg.id, lanes), "a kept row lies in memory step by step")
+            kernel = yield Proposal(Opt(OptOps.VECTOR, row.arg.id, lanes), "a kept row lies in memory step by step")
     for reduce in kernel.reduces:
         if any(axis.arg.kind is AxisKind.VECTOR for axis in reduce.src[0].ranges):
             continue
         loops = [axis for axis in reduce.src[1:] if axis.arg.kind is AxisKind.REDUCE]
         inside = set(reduce.src[0].find(Ops.INDEX))
-        mine = [access for access in found if access.node in inside]
+        mine = [access for access in accesses if access.node in inside]
         scores = {axis: vector_score(axis, mine) for axis in loops}
         axis = max(loops, key=lambda axis: scores[axis], default=None)
         if axis is not None:
@@ -45,14 +45,14 @@ def choose_lanes(kernel: Kernel) -> Choices:
                 continue
             reason = "the reduction reads the same memory in each step: lanes compute several steps at once"
         if (lanes := lanes_for(kernel, axis)) > 1:
-            kernel = yield Choice(Opt(OptOps.VECTOR, axis.arg.id, lanes), reason)
+            kernel = yield Proposal(Opt(OptOps.VECTOR, axis.arg.id, lanes), reason)
 
 
-def lanes_of_results(kernel: Kernel, found: Sequence[Access]) -> Generator[Choice, Kernel, Kernel]:
+def lanes_of_results(kernel: Kernel, accesses: Sequence[IndexStrides]) -> Generator[Proposal, Kernel, Kernel]:
     """Lanes along an output axis, where these are more than half of what reductions could have; the kernel then."""
     inner = [axis for axis in kernel.output_axes if not outer_row_axis(kernel, axis)]
     inner = [axis for axis in inner if axis not in kernel.gathered_along]
-    scores = {axis: vector_score(axis, found) for axis in inner}
+    scores = {axis: vector_score(axis, accesses) for axis in inner}
     best = max(inner, key=lambda axis: (scores[axis], axis.arg.id), default=None)
     if best is None:
         return kernel
@@ -60,28 +60,28 @@ def lanes_of_results(kernel: Kernel, found: Sequence[Access]) -> Generator[Choic
     suits = scores[best] > 0 or (scores[best] == 0 and kernel.steps > LARGE)
     lanes = lanes_for(kernel, best) if suits else 1
     few = lanes <= SHUFFLED_STRIDE and lanes < kernel.lanes
-    interleaved = interleaved_with(inner, found) if few else None
+    interleaved = interleaved_with(inner, accesses) if few else None
     if interleaved is not None:
         apart, short = interleaved
         reason = f"results side by side are interleaved in registers: more lanes than {lanes}"
-        kernel = yield Choice(Opt(OptOps.VECTOR, apart.arg.id, lanes_for(kernel, apart)), reason)
+        kernel = yield Proposal(Opt(OptOps.VECTOR, apart.arg.id, lanes_for(kernel, apart)), reason)
         for other in short:
-            kernel = yield Choice(Opt(OptOps.UPCAST, other.arg.id, other.size), reason)
-    elif lanes > 1 and reaches("lanes, twice, beside those of a reduction", lanes * 2, reduced_lanes(kernel, found)):
+            kernel = yield Proposal(Opt(OptOps.UPCAST, other.arg.id, other.size), reason)
+    elif lanes > 1 and reaches("lanes, twice, beside those of a reduction", lanes * 2, reduced_lanes(kernel, accesses)):
         reason = "neighbours along this axis are neighbours in memory"
-        kernel = yield Choice(Opt(OptOps.VECTOR, best.arg.id, lanes), reason)
+        kernel = yield Proposal(Opt(OptOps.VECTOR, best.arg.id, lanes), reason)
     return kernel
 
 
-def vector_score(axis: UOp, found: Sequence[Access]) -> float:
+def vector_score(axis: UOp, accesses: Sequence[IndexStrides]) -> float:
     """How well `axis` suits as lanes: neighbours in memory count for it, strided or scattered accesses against it.
 
     A store is the dearer access where everything runs once; beside the loads inside a reduction, it and what else
     happens once for each result hardly count.
     """
     score = once = 0.0
-    reduces = any(is_inside_reduction(access) for access in found)
-    for access in found:
+    reduces = any(is_inside_reduction(access) for access in accesses)
+    for access in accesses:
         if axis not in access.node.ranges:
             continue
         weight = 2.0 if access.is_store else 1.0
@@ -99,9 +99,9 @@ def vector_score(axis: UOp, found: Sequence[Access]) -> float:
     return score + max(-MOST_ONCE, min(MOST_ONCE, ONCE * once))
 
 
-def interleaved_with(inner: list[UOp], found: Sequence[Access]) -> tuple[UOp, list[UOp]] | None:
+def interleaved_with(inner: list[UOp], accesses: Sequence[IndexStrides]) -> tuple[UOp, list[UOp]] | None:
     """The axis that the results walk as one with short ones inside it, and these; None where its loads are apart."""
-    stores = [access for access in found if access.is_store]
+    stores = [access for access in accesses if access.is_store]
     short: list[UOp] = []
     walked = 1
     while walked <= SHUFFLED_STRIDE:
@@ -109,7 +109,7 @@ def interleaved_with(inner: list[UOp], found: Sequence[Access]) -> tuple[UOp, li
         if axis is None or axis in short or not axis.is_static:
             return None
         if axis.size > SHUFFLED_STRIDE:
-            loads = [access for access in found if not access.is_store and axis in access.node.ranges]
+            loads = [access for access in accesses if not access.is_store and axis in access.node.ranges]
             strides = [load.stride(axis) for load in loads]
             near = all(stride is not None and 0 <= stride <= SHUFFLED_STRIDE for stride in strides)
             return (axis, short) if short and near else None
@@ -118,12 +118,12 @@ def interleaved_with(inner: list[UOp], found: Sequence[Access]) -> tuple[UOp, li
     return None
 
 
-def reduced_lanes(kernel: Kernel, found: Sequence[Access]) -> int:
+def reduced_lanes(kernel: Kernel, accesses: Sequence[IndexStrides]) -> int:
     """The most lanes that a reduction could have along an axis of its own."""
     most = 1
     for reduce in kernel.reduces:
         inside = set(reduce.src[0].find(Ops.INDEX))
-        mine = [access for access in found if access.node in inside]
+        mine = [access for access in accesses if access.node in inside]
         for axis in reduce.src[1:]:
             if vector_score(axis, mine) > 0:
                 most = max(most, lanes_for(kernel, axis))

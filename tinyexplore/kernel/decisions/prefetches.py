@@ -17,11 +17,11 @@ from tinyexplore.kernel.analysis.memory import (
     is_read_once,
     step_bytes,
 )
-from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
+from tinyexplore.kernel.analysis.strides import IndexStrides
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 
 MOST_STEPS = 8
 MOST_READS = 5  # of an element, four and the overlap of last blocks: waiting for memory is what takes time
@@ -29,7 +29,7 @@ MANY_PAGES = 512  # that a walk down passes: enough to look ahead along itself
 AHEAD_BY = "the loop that looks ahead: bytes by which a step of it moves on in memory"
 
 
-def prefetch(kernel: Kernel) -> Choices:
+def prefetch(kernel: Kernel) -> Proposals:
     """AHEAD for the next row, where rows are read several times, or for the next lines, where a walk jumps from page to
     page: no prefetcher of the hardware follows these, and waiting for memory is what takes the time."""
     memory = kernel.find(Ops.DEFINE_GLOBAL)
@@ -54,45 +54,45 @@ def prefetch(kernel: Kernel) -> Choices:
         yield choice
 
 
-def prefetched_places(kernel: Kernel) -> Choice | None:
+def prefetched_places(kernel: Kernel) -> Proposal | None:
     """The loop that stores to places that values say: stores are done in order, and each would wait for its line."""
     places = [store.src[0].src[1] for store in kernel.ast.src]
-    found = [axis for place in places if place.find(Ops.LOAD) for axis in place.ranges]
-    inner = max(found, key=loop_number, default=None)
+    load_loops = [axis for place in places if place.find(Ops.LOAD) for axis in place.ranges]
+    inner = max(load_loops, key=loop_number, default=None)
     ahead = kernel.target.lines_in_flight
     if inner is None or not inner.is_static or inner.size <= ahead:
         return None
     reason = "stores to places that values say are done in order: each would wait for its line"
-    return Choice(Opt(OptOps.AHEAD, inner.arg.id, ahead), reason)
+    return Proposal(Opt(OptOps.AHEAD, inner.arg.id, ahead), reason)
 
 
 def loop_number(loop: UOp) -> int:
     return int(loop.arg.id)
 
 
-def prefetched_row(kernel: Kernel, loads: list[Access]) -> Choice | None:
+def prefetched_row(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
     row = row_read_again(kernel, [load for load in loads if comes_from_memory(load, kernel.target)])
     if row is None:
         return None
     axis, steps = row
     reason = "each row is read several times: the next one is asked for meanwhile"
-    return Choice(Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
+    return Proposal(Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
 
 
-def prefetched_jump(kernel: Kernel, loads: list[Access]) -> Choice | None:
+def prefetched_jump(kernel: Kernel, loads: list[IndexStrides]) -> Proposal | None:
     """The loop of a walk from page to page. A copy out of a cache needs no prefetch: its tile reads whole lines, and a
     transposition of 1024² or 2048² out of L3 takes 1.1 to 1.5 times as long with it."""
     if not kernel.reduces:
         loads = [load for load in loads if comes_from_memory(load, kernel.target)]
     for load in loads:
-        if is_read_seldom(kernel, load) and (found := jumping_walk(kernel, load)) is not None:
-            axis, steps = found
+        if is_read_seldom(kernel, load) and (jump := jumping_walk(kernel, load)) is not None:
+            axis, steps = jump
             reason = "each step is in another page, where no prefetcher of the hardware follows"
-            return Choice(Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
+            return Proposal(Opt(OptOps.AHEAD, axis.arg.id, steps), reason)
     return None
 
 
-def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | None:
+def row_read_again(kernel: Kernel, loads: list[IndexStrides]) -> tuple[UOp, int] | None:
     """The loop over rows each of which several loops, one after the other, read whole out of one buffer, and by how
     many of them it should look ahead.
 
@@ -101,7 +101,7 @@ def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | Non
     """
     page = kernel.target.page_bytes  # in which prefetchers of the hardware follow a walk
     is_kept = bool(kernel.find(Ops.BARRIER))
-    is_dear = not Group.TRANSCENDENTAL.isdisjoint(kernel.by_op)
+    is_dear = not OpGroups.TRANSCENDENTAL.isdisjoint(kernel.by_op)
     for axis in reversed(kernel.output_axes):
         ends_in_row = any(other.arg.kind in LOOPS and other.arg.id > axis.arg.id for other in kernel.output_axes)
         if not ends_in_row and is_dear:
@@ -118,12 +118,12 @@ def row_read_again(kernel: Kernel, loads: list[Access]) -> tuple[UOp, int] | Non
             if not is_long and row <= 2 * step_bytes(load, axis):
                 steps = max(steps, -(-2 * page // row))
                 walks.setdefault(load.node.src[0], set()).add(inside(load, axis))
-        if axis.arg.kind in LOOPS and any(len(found) > 1 for found in walks.values()):
+        if axis.arg.kind in LOOPS and any(len(jumps) > 1 for jumps in walks.values()):
             return axis, steps
     return None
 
 
-def is_read_seldom(kernel: Kernel, load: Access) -> bool:
+def is_read_seldom(kernel: Kernel, load: IndexStrides) -> bool:
     """True where each element is loaded at most a few times, as by the product of a few rows with a matrix."""
     if is_read_once(kernel, load):
         return True
@@ -133,7 +133,7 @@ def is_read_seldom(kernel: Kernel, load: Access) -> bool:
     return is_summed and prod(axis.size for axis in axes) * again <= MOST_READS * int(load.node.src[0].dtype.size)
 
 
-def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
+def jumping_walk(kernel: Kernel, load: IndexStrides) -> tuple[UOp, int] | None:
     """The loop that should look ahead where loops inside it are in another page with every step, and by how many steps.
 
     It is the one that moves on by a line or some; the loop that jumps, where that one takes too long for a step.
@@ -147,7 +147,7 @@ def jumping_walk(kernel: Kernel, load: Access) -> tuple[UOp, int] | None:
     if exceeds(f"bytes read of each page that {jumping.arg.name} steps into", read, most):
         return None
     l2_bytes, step = target.l2_bytes, footprint_bytes(load, jumping)
-    long_step = target.lines_in_flight * target.line_bytes  # takes long enough for the next pages to be asked for
+    long_step = target.lines_in_flight * target.line_bytes  # takes long enough for the next pages to be requested
     itemsize = int(load.node.src[0].dtype.base.itemsize)
     down = (jumping, min(target.ahead_bytes // step, jumping.size // MOST_STEPS))
     is_reduced = jumping.arg.kind is AxisKind.REDUCE and (comes_from_memory(load, target) or step >= long_step)

@@ -11,9 +11,9 @@ from tinyexplore.kernel.analysis.dot_products import words_in
 from tinyexplore.kernel.analysis.memory import buffer_bytes as bytes_of
 from tinyexplore.kernel.analysis.product import Product, find_product
 from tinyexplore.kernel.analysis.scratch import PACKING_ORDER
-from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, Access
+from tinyexplore.kernel.analysis.strides import SHUFFLED_STRIDE, IndexStrides
 from tinyexplore.kernel.decisions.columns import LONG_STEP, takes_long_steps
-from tinyexplore.kernel.decisions.decision import Choice, Choices, weigh
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, weigh
 from tinyexplore.kernel.decisions.register_tile import sums_in_registers
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
@@ -23,7 +23,7 @@ from tinyexplore.uop import AxisKind, UOp
 # what one vector costs beside the multiply-adds that it serves, in instructions, as our passes write it for any machine
 LOAD = 1.0
 STRIDED_LOAD = 3.0  # taken out of two or three vectors
-LANE = 2.0  # for each lane that is loaded or stored by itself
+LANE = 2.0  # for each lane that is loaded or stored alone
 PACKING = 8.0  # a vector transposed into a panel and stored there
 REDUCING = 8.0  # all lanes of an accumulator combined
 
@@ -33,7 +33,7 @@ MANY_ROWS = 8  # tiles of rows that make packing a panel worth its copy
 MANY_ROWS_OF_LARGE = 2  # the same for an operand that exceeds the L2 cache: reading it again costs more than a copy
 FEW_ROWS = 16  # a product of at most this many rows waits for its matrix: the tile shares each of its loads among many
 PACKED_ROWS = 48  # rows that make a transposing copy worth it
-ROWS_IN_A_BLOCK = 256  # for which all columns are packed anew: fewer make that a tenth of the time
+ROWS_IN_A_BLOCK = 256  # for which all columns are packed again: fewer make that a tenth of the time
 MOST_VECTORS, MOST_ROWS = 8, 14
 OTHER_WAYS = 2  # ways of a set of the L1 cache left to other operands than the rows of a tile
 JOINING = 2  # registers that vectors of several stretches take while they are put together
@@ -42,12 +42,20 @@ BESIDE = "instructions for each multiply-add, itself included, with lanes along"
 TILE_COST = "work and loads of a register tile, over the multiply-adds wanted, with lanes along"
 
 
-Tiling = Generator[Choice, Kernel, Kernel]  # of a part of the decision, which ends with the kernel as it is then
+Tiling = Generator[Proposal, Kernel, Kernel]  # of a part of the decision, which ends with the kernel as it is then
 
 
 @dataclass(frozen=True)
 class Tile:
-    """`wide` vectors by `tall` steps of `rows`; `merged` steps of `outer` are joined with the lanes' axis first."""
+    """A register tile of a product.
+
+    cost: instructions per multiply-add.
+    wide: vectors along the lanes' axis.
+    tall: steps of `rows`.
+    rows: the axis of the tile's rows, or None.
+    outer: the axis that is merged into the lanes' axis first, or None.
+    merged: steps of `outer` that are merged.
+    """
 
     cost: float
     wide: int
@@ -61,7 +69,7 @@ class Tile:
         return f"{self.wide} vector{'s' if self.wide > 1 else ''}{rows}"
 
 
-def tile_product(kernel: Kernel) -> Choices:
+def tile_product(kernel: Kernel) -> Proposals:
     """VECTOR, UPCAST, MERGE, SWAP, STAGE and COLLECT for a sum of products: lanes along the output axis that takes the
     fewest instructions beside each multiply-add, a register tile around them, panels of what is read out of order.
 
@@ -74,13 +82,13 @@ def tile_product(kernel: Kernel) -> Choices:
     costs = {axis: lane_cost(product, axis, tile) for axis, tile in tiles.items()}
     lanes = min(costs, key=lambda axis: (costs[axis], -axis.arg.id), default=None)
     along_sum = reduced_cost(product)
-    told = {
+    costs_by_axis = {
         "the sum itself": along_sum,
         "nothing": one_by_one(product),
         **{axis.arg.name: cost for axis, cost in costs.items()},
     }
-    best = min(told, key=lambda name: told[name])
-    weigh(BESIDE, told, best, least=True)
+    best = min(costs_by_axis, key=lambda name: costs_by_axis[name])
+    weigh(BESIDE, costs_by_axis, best, least=True)
     if lanes is None or best != lanes.arg.name:
         return
     tile = tiles[lanes]
@@ -88,7 +96,7 @@ def tile_product(kernel: Kernel) -> Choices:
     kernel = yield from (panels(kernel) if tile.outer is None else nearer_loop_inside(kernel, product, lanes, tile))
     vector = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.VECTOR), None)
     if vector is not None and any(store.stride(lanes) not in (1, None) for store in product.stores):
-        yield Choice(Opt(OptOps.COLLECT, vector.arg.id), "each lane's result belongs to another row")
+        yield Proposal(Opt(OptOps.COLLECT, vector.arg.id), "each lane's result belongs to another row")
 
 
 def tiled(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
@@ -97,17 +105,17 @@ def tiled(kernel: Kernel, tile: Tile, lanes: UOp, cost: float) -> Tiling:
     if tile.outer is not None:
         reason = f"{tile.merged} rows of {lanes.size} fill {tile.wide} vectors"
         block = kernel.next_id()
-        yield Choice(Opt(OptOps.UPCAST, tile.outer.arg.id, tile.merged), reason)
-        kernel = yield Choice(Opt(OptOps.MERGE, block, lanes.arg.id), reason)
+        yield Proposal(Opt(OptOps.UPCAST, tile.outer.arg.id, tile.merged), reason)
+        kernel = yield Proposal(Opt(OptOps.MERGE, block, lanes.arg.id), reason)
         count = kernel.lanes
     reason = f"no tile takes fewer instructions for each multiply-add: {cost:.2f}, itself included"
-    kernel = yield Choice(Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
+    kernel = yield Proposal(Opt(OptOps.VECTOR, lanes.arg.id, count), reason)
     if tile.wide > 1:
         reason = f"{tile.wide} vectors share each row's load"
-        kernel = yield Choice(Opt(OptOps.UPCAST, lanes.arg.id, tile.wide), reason)
+        kernel = yield Proposal(Opt(OptOps.UPCAST, lanes.arg.id, tile.wide), reason)
     if tile.rows is not None and tile.tall > 1:
         reason = f"{tile.tall} rows share each load of a vector"
-        kernel = yield Choice(Opt(OptOps.UPCAST, tile.rows.arg.id, tile.tall), reason)
+        kernel = yield Proposal(Opt(OptOps.UPCAST, tile.rows.arg.id, tile.tall), reason)
     return kernel
 
 
@@ -172,11 +180,11 @@ def one_by_one(product: Product) -> float:
     return product.kernel.lanes * (1.0 + LOAD * len(product.loads))
 
 
-def is_masked(access: Access) -> bool:
+def is_masked(access: IndexStrides) -> bool:
     return len(access.node.src) == 3
 
 
-def is_packable(product: Product, load: Access) -> bool:
+def is_packable(product: Product, load: IndexStrides) -> bool:
     """True for an operand of which `panels` can pack a panel for all rows: one loop of its columns at most is inside
     theirs, which it changes places with."""
     rows = product.rows_of([load])
@@ -186,13 +194,13 @@ def is_packable(product: Product, load: Access) -> bool:
     return len([axis for axis in product.outputs if axis in load.node.ranges and axis.arg.id > first]) <= 1
 
 
-def panel_fits(product: Product, load: Access, wide: int) -> bool:
+def panel_fits(product: Product, load: IndexStrides, wide: int) -> bool:
     """True where a packed panel of `wide` vectors is read fast enough for every tile: in order, from L2 or beyond."""
     panel = product.steps * product.kernel.lanes * wide * itemsize(load)
     return panel <= MOST_L2 * product.kernel.target.l2_bytes
 
 
-def itemsize(load: Access) -> int:
+def itemsize(load: IndexStrides) -> int:
     size: int = load.node.src[0].dtype.base.itemsize
     return size
 
@@ -203,7 +211,7 @@ def itemsize(load: Access) -> int:
 def best_tile(product: Product, lanes: UOp) -> Tile:
     """The tile that wastes least, on places past the end and on loads: few enough accumulators for the registers."""
     vectors = product.along(lanes)
-    rows = [Rows.of(product, axis) for axis in product.rows_of(vectors) if axis is not lanes]
+    rows = [TileAxis.of(product, axis) for axis in product.rows_of(vectors) if axis is not lanes]
     rows.sort(key=lambda row: (row.nearest, -row.axis.size))
     count = lanes_for(product.kernel, lanes)
     blocks = -(-lanes.size // count)
@@ -214,14 +222,14 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
     if not rows and not packed and len(vectors) == len(loops) == 1:  # a vector times a matrix
         if takes_long_steps(product.kernel, vectors[0], blocks, loops[0]):
             widest = LONG_STEP
-    found = []
+    tiles = []
     for wide in range(1, min(widest, blocks) + 1):
         if wide > 1 and packed and not all(panel_fits(product, load, wide) for load in vectors):
             break
         waste = waste_of(blocks, wide) * blocks * product.kernel.lanes / lanes.size
-        found.append(with_rows(product, Tile(waste, wide, 1, None), rows, loads))
-    plain = min(found, key=lambda tile: tile.cost)
-    weigh(f"{TILE_COST} {lanes.arg.name}", {str(tile): tile.cost for tile in found}, str(plain), least=True)
+        tiles.append(with_rows(product, Tile(waste, wide, 1, None), rows, loads))
+    plain = min(tiles, key=lambda tile: tile.cost)
+    weigh(f"{TILE_COST} {lanes.arg.name}", {str(tile): tile.cost for tile in tiles}, str(plain), least=True)
     outer = row_above(product, lanes, vectors)
     if outer is None:
         return plain
@@ -231,12 +239,12 @@ def best_tile(product: Product, lanes: UOp) -> Tile:
         if size >= product.kernel.lanes:
             waste = waste_of(outer.size, merged) * wide * product.kernel.lanes / size
             others = [row for row in rows if row.axis is not outer]
-            found.append(with_rows(product, Tile(waste, wide, 1, None, outer, merged), others, loads))
-    best = min(found, key=lambda tile: tile.cost)
+            tiles.append(with_rows(product, Tile(waste, wide, 1, None, outer, merged), others, loads))
+    best = min(tiles, key=lambda tile: tile.cost)
     return best if best.cost < WORTH_MERGING * plain.cost else plain
 
 
-def load_costs(product: Product, lanes: UOp, vectors: list[Access]) -> tuple[float, float]:
+def load_costs(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> tuple[float, float]:
     """What a tile pays for the load of a row's number, and for that of a vector; a multiply-add is 1."""
     target = product.kernel.target
     if any(serves_few_rows(product, load) for load in vectors):
@@ -248,13 +256,13 @@ def load_costs(product: Product, lanes: UOp, vectors: list[Access]) -> tuple[flo
     return target.hidden_load, target.hidden_load * (STRIDED_LOAD if strided else LOAD)
 
 
-def serves_few_rows(product: Product, load: Access) -> bool:
+def serves_few_rows(product: Product, load: IndexStrides) -> bool:
     """True for a matrix past the L2 cache that is multiplied with few rows: the time goes into reading it."""
     rows = prod(axis.size for axis in product.rows_of([load]))
     return rows <= FEW_ROWS and buffer_bytes(load) > product.kernel.target.l2_bytes
 
 
-def with_rows(product: Product, tile: Tile, rows: list[Rows], loads: tuple[float, float]) -> Tile:
+def with_rows(product: Product, tile: Tile, rows: list[TileAxis], loads: tuple[float, float]) -> Tile:
     """`tile` with the best number of rows; its cost is the waste so far. `loads`: as `load_costs` has them."""
     number, vector = loads
     registers = product.kernel.target.vector_registers
@@ -270,22 +278,27 @@ def with_rows(product: Product, tile: Tile, rows: list[Rows], loads: tuple[float
 
 
 @dataclass(frozen=True)
-class Rows:
-    """An axis that a tile may have rows along. nearest: the shortest way that a step of it moves in an operand; most:
-    how many rows at most. Streams that share one set of the L1 cache displace each other: few of them."""
+class TileAxis:
+    """An axis that a tile may have rows along. Streams that share one set of the L1 cache evict each other, so such an
+    axis allows few rows.
+
+    axis: the loop.
+    nearest: the shortest distance that one step moves in an operand, in bytes.
+    most: the largest number of rows.
+    """
 
     axis: UOp
     nearest: int
     most: int
 
     @staticmethod
-    def of(product: Product, axis: UOp) -> Rows:
+    def of(product: Product, axis: UOp) -> TileAxis:
         strides = [(load.stride(axis), itemsize(load)) for load in product.along(axis)]
         nearest = min((abs(stride or 1 << 60) for stride, _ in strides), default=1 << 60)
         target = product.kernel.target
         clash = any(stride is None or stride * size % target.way_bytes == 0 for stride, size in strides)
         streams = max(2, target.l1_bytes // target.way_bytes - OTHER_WAYS)
-        return Rows(axis, nearest, min(streams, MOST_ROWS) if clash else MOST_ROWS)
+        return TileAxis(axis, nearest, min(streams, MOST_ROWS) if clash else MOST_ROWS)
 
 
 def waste_of(size: int, block: int) -> float:
@@ -293,7 +306,7 @@ def waste_of(size: int, block: int) -> float:
     return -(-size // block) * block / size
 
 
-def row_above(product: Product, lanes: UOp, vectors: list[Access]) -> UOp | None:
+def row_above(product: Product, lanes: UOp, vectors: list[IndexStrides]) -> UOp | None:
     """The axis whose rows, each all of `lanes`, the result has side by side, in no operand without the other."""
     if any(is_masked(load) or not 1 <= (load.stride(lanes) or 0) <= SHUFFLED_STRIDE for load in vectors):
         return None
@@ -305,7 +318,7 @@ def row_above(product: Product, lanes: UOp, vectors: list[Access]) -> UOp | None
     return None
 
 
-def lies_in_rows(store: Access, axis: UOp, lanes: UOp) -> bool:
+def lies_in_rows(store: IndexStrides, axis: UOp, lanes: UOp) -> bool:
     step = store.stride(lanes)
     return bool(step) and store.stride(axis) == lanes.size * (step or 0)
 
@@ -324,11 +337,11 @@ def nearer_loop_inside(kernel: Kernel, product: Product, lanes: UOp, tile: Tile)
     if walked_by_row <= walked_by_block:
         return kernel
     reason = f"walks {walked_by_block >> 10} KiB for all tiles, not {walked_by_row >> 10} KiB"
-    kernel = yield Choice(Opt(OptOps.SWAP, rows.arg.id, outer.arg.id), reason)
+    kernel = yield Proposal(Opt(OptOps.SWAP, rows.arg.id, outer.arg.id), reason)
     return kernel
 
 
-def footprint_of_tiles(product: Product, load: Access, tiles: set[UOp]) -> int:
+def footprint_of_tiles(product: Product, load: IndexStrides, tiles: set[UOp]) -> int:
     """What all the tiles read of an operand while the other loops stand still."""
     others = prod(axis.size for axis in product.outputs if axis not in tiles and axis in load.node.ranges)
     return buffer_bytes(load) // others
@@ -358,17 +371,17 @@ def panels(kernel: Kernel) -> Tiling:
     if inside:
         row_id = inside[0].arg.id
         reason = "columns outside: their panel serves all rows"
-        kernel = yield Choice(Opt(OptOps.SWAP, first.arg.id, row_id), reason)
+        kernel = yield Proposal(Opt(OptOps.SWAP, first.arg.id, row_id), reason)
     other = product.along(first)
     if len(rows) == len(columns) == len(other) == 1 and is_strided(product, other[0]):
         if is_far(product, other[0]):
             row_id = yield from packed_rows(kernel, min(axis.arg.id for axis in columns + rows), row_id)
     reason = "the panel is packed once, and read in order from then on, out of a cache"
-    kernel = yield Choice(Opt(OptOps.STAGE, row_id), reason)
+    kernel = yield Proposal(Opt(OptOps.STAGE, row_id), reason)
     return kernel
 
 
-def is_worth_packing(product: Product, panel: Access, lanes: UOp, rows: list[UOp], columns: list[UOp]) -> bool:
+def is_worth_packing(product: Product, panel: IndexStrides, lanes: UOp, rows: list[UOp], columns: list[UOp]) -> bool:
     """True for an operand that is transposed, too large for a cache or multiplied in words, where a panel fits one."""
     kernel = product.kernel
     repeats = prod(axis.size for axis in rows) // (1 if columns else parts(kernel))
@@ -381,12 +394,12 @@ def is_worth_packing(product: Product, panel: Access, lanes: UOp, rows: list[UOp
     return not is_masked(panel) and panel_fits(product, panel, wide) and (transposed or large or in_words)
 
 
-def is_far(product: Product, load: Access) -> bool:
+def is_far(product: Product, load: IndexStrides) -> bool:
     """True for an operand that takes a third of the L2 cache, or whose walks the L1 cache does not hold."""
     return 3 * buffer_bytes(load) >= product.kernel.target.l2_bytes or lies_in_one_set(product, load)
 
 
-def lies_in_one_set(product: Product, load: Access) -> bool:
+def lies_in_one_set(product: Product, load: IndexStrides) -> bool:
     """True where the lines that a reduction walks share one set of the L1 cache, more than that has room for: each
     displaces another, and is on another page."""
     target = product.kernel.target
@@ -395,13 +408,13 @@ def lies_in_one_set(product: Product, load: Access) -> bool:
     return step != 0 and step % target.way_bytes == 0 and innermost.size * target.way_bytes > target.l1_bytes
 
 
-def is_strided(product: Product, load: Access) -> bool:
+def is_strided(product: Product, load: IndexStrides) -> bool:
     """True where each step of the reduction jumps in memory."""
     innermost = max(product.reduce.src[1:], key=lambda loop: loop.arg.id)
     return load.stride(innermost) != 1
 
 
-def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Choice, Kernel, int]:
+def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Proposal, Kernel, int]:
     """Blocks of rows outermost, the block packed for all its columns; the id of the loop of the rows inside a block."""
     row = kernel.axis(row_id)
     product = find_product(kernel)
@@ -419,13 +432,13 @@ def packed_rows(kernel: Kernel, column_id: int, row_id: int) -> Generator[Choice
     if block < 2:
         return row_id
     inner = kernel.next_id()
-    yield Choice(Opt(OptOps.LOCAL, row_id, block), f"blocks of {block} tiles of rows")
+    yield Proposal(Opt(OptOps.LOCAL, row_id, block), f"blocks of {block} tiles of rows")
     reason = "blocks of rows outside: what is packed serves all columns"
-    yield Choice(Opt(OptOps.SWAP, column_id, row_id), reason)
+    yield Proposal(Opt(OptOps.SWAP, column_id, row_id), reason)
     reason = "the reduction would walk these rows in strides: packed, it walks them in order"
-    yield Choice(Opt(OptOps.STAGE, row_id), reason)
+    yield Proposal(Opt(OptOps.STAGE, row_id), reason)
     return inner
 
 
-def buffer_bytes(access: Access) -> int:
+def buffer_bytes(access: IndexStrides) -> int:
     return bytes_of(access.node.src[0])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tinyexplore.kernel.analysis.access import is_outer_of, outer_row_axis, shares_loads
 from tinyexplore.kernel.analysis.memory import buffer_bytes, is_read_once, step_bytes
-from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices, block_of
+from tinyexplore.kernel.analysis.strides import IndexStrides
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, block_of
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.target import Target
@@ -20,11 +20,17 @@ UNKNOWN_ROWS = 4  # of a symbolic axis in a tile: there may be one only, and the
 
 @dataclass(frozen=True)
 class Reduced:
-    """A kernel whose reductions have `lanes`, what they load, and the loops along which some of that is shared."""
+    """A vectorized kernel with reductions, and the loops along which its operands can be shared.
+
+    kernel: the kernel.
+    lanes: the vectorized axis.
+    loads: strides of the operands' INDEXes.
+    shared: output loops along which some operand does not change.
+    """
 
     kernel: Kernel
     lanes: UOp
-    loads: list[Access]
+    loads: list[IndexStrides]
     shared: list[UOp]
 
     @property
@@ -48,30 +54,30 @@ def find_reduced(kernel: Kernel) -> Reduced | None:
     return Reduced(kernel, lanes, loads, [axis for axis in outputs if shares_loads(axis, loads)])
 
 
-def tile_registers(kernel: Kernel) -> Choices:
+def tile_registers(kernel: Kernel) -> Proposals:
     """UPCAST for rows and columns whose loads are shared: as many accumulators as the registers hold."""
-    found = find_reduced(kernel)
-    if found is None or not found.shares:
+    reduced = find_reduced(kernel)
+    if reduced is None or not reduced.shares:
         return
-    if found.lanes_are_results:
-        yield from tile_of_vectors(found)
+    if reduced.lanes_are_results:
+        yield from tile_of_vectors(reduced)
     else:
-        tiled = yield from tile_of_sums(found)
+        tiled = yield from tile_of_sums(reduced)
         yield from large_operand_outside(tiled)
 
 
-def tile_of_vectors(found: Reduced) -> Choices:
+def tile_of_vectors(reduced: Reduced) -> Proposals:
     """Lanes along the results: vectors of columns by rows."""
-    kernel, loads = found.kernel, found.loads
-    columns = next((axis for axis in found.shared if is_outer_of(axis, found.lanes, kernel.accesses)), None)
-    rows = row_loop(found, columns)
+    kernel, loads = reduced.kernel, reduced.loads
+    columns = next((axis for axis in reduced.shared if is_outer_of(axis, reduced.lanes, kernel.accesses)), None)
+    rows = row_loop(reduced, columns)
     registers = kernel.target.vector_registers
     rows_are_neighbours = rows is not None and any(load.stride(rows) == 1 for load in loads)
     widest = 4 if registers >= 32 and not rows_are_neighbours else 2
     wide = block_of("vectors of columns", columns.size, widest, widest) if columns is not None else 1
     if columns is not None and wide > 1:
         reason = f"{wide} vectors of columns share each row's load"
-        yield Choice(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
+        yield Proposal(Opt(OptOps.UPCAST, columns.arg.id, wide), reason)
     if rows is None:
         return
     # rows that are streams of their own: few, as streams a power of two apart share one set of the L1 cache;
@@ -80,30 +86,30 @@ def tile_of_vectors(found: Reduced) -> Choices:
     limit = 6 if few else 14
     tall = block_of("rows", rows.size, max(2, (registers - 4) // wide), limit if rows.is_static else UNKNOWN_ROWS)
     if tall > 1:
-        yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
+        yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, tall), f"{tall} rows share each load of a column")
 
 
-def tile_of_sums(found: Reduced) -> Generator[Choice, Kernel, Kernel]:
+def tile_of_sums(reduced: Reduced) -> Generator[Proposal, Kernel, Kernel]:
     """Lanes along the reduction itself: rows by columns, each with a vector of sums of its own; the kernel then."""
-    kernel = found.kernel
-    rows = row_loop(found, None)
+    kernel = reduced.kernel
+    rows = row_loop(reduced, None)
     most_rows, most_columns = sums_in_registers(kernel.target)
     if rows is not None:
-        alone = len(found.shared) == 1 and rows_are_streamed(kernel, rows, found.loads)
+        alone = len(reduced.shared) == 1 and rows_are_streamed(kernel, rows, reduced.loads)
         tall = 1 if alone else block_of("rows", rows.size, most_rows, most_rows)
         if tall > 1:
             reason = f"{tall} rows share each load of a column"
-            kernel = yield Choice(Opt(OptOps.UPCAST, rows.arg.id, tall), reason)
-    if len(found.shared) > 1:
-        other = max((axis for axis in found.shared if axis is not rows), key=lambda axis: axis.size)
+            kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, tall), reason)
+    if len(reduced.shared) > 1:
+        other = max((axis for axis in reduced.shared if axis is not rows), key=lambda axis: axis.size)
         tall = block_of("columns", other.size, most_columns, most_columns)
         if tall > 1:
             reason = f"{tall} columns share each load of a row"
-            kernel = yield Choice(Opt(OptOps.UPCAST, other.arg.id, tall), reason)
+            kernel = yield Proposal(Opt(OptOps.UPCAST, other.arg.id, tall), reason)
     return kernel
 
 
-def large_operand_outside(kernel: Kernel) -> Choices:
+def large_operand_outside(kernel: Kernel) -> Proposals:
     """SWAP of the loops over tiles where the inner loop walks an operand past the L2 cache and the outer one does not.
 
     The product of a few rows with a large matrix reads the matrix once then, and the rows again from a cache.
@@ -115,7 +121,7 @@ def large_operand_outside(kernel: Kernel) -> Choices:
     walked = {axis: bytes_along(kernel, axis) for axis in loops}
     if walked[inner] > kernel.target.l2_bytes and walked[outer] <= kernel.target.matrix_bytes:
         reason = "the large operand is read once, the small one again for each of its tiles"
-        yield Choice(Opt(OptOps.SWAP, outer.arg.id, inner.arg.id), reason)
+        yield Proposal(Opt(OptOps.SWAP, outer.arg.id, inner.arg.id), reason)
 
 
 def bytes_along(kernel: Kernel, axis: UOp) -> int:
@@ -130,15 +136,15 @@ def sums_in_registers(target: Target) -> tuple[int, int]:
     return (4, 4) if target.vector_registers >= 32 else (4, 2)
 
 
-def row_loop(found: Reduced, columns: UOp | None) -> UOp | None:
+def row_loop(reduced: Reduced, columns: UOp | None) -> UOp | None:
     """The loop for rows of a tile: those that share a vector's load rather than a single value's (a convolution's
     filters, not its pictures), of these the longest."""
-    vectors = [load for load in found.loads if found.lanes in load.node.ranges]
-    others = [axis for axis in found.shared if axis is not columns]
+    vectors = [load for load in reduced.loads if reduced.lanes in load.node.ranges]
+    others = [axis for axis in reduced.shared if axis is not columns]
     return max(others, key=lambda axis: (shares_loads(axis, vectors), axis.size), default=None)
 
 
-def rows_are_streamed(kernel: Kernel, rows: UOp, loads: Sequence[Access]) -> bool:
+def rows_are_streamed(kernel: Kernel, rows: UOp, loads: Sequence[IndexStrides]) -> bool:
     """True where the rows of a matrix past the L2 cache are read once, in order, and what they share stays in the L1
     cache (a matrix times a vector): prefetchers of the hardware follow one row better than several, and what sharing a
     load saves is hidden behind waiting for memory."""

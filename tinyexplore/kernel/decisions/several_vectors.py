@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.access import is_outer_of, outer_row_axis
-from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches
 from tinyexplore.kernel.decisions.kept_rows import find_pipe
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
@@ -16,38 +16,40 @@ FEWEST_STEPS = 1 << 12  # of fewer the call takes longer
 MOST_ARITHMETIC = 40  # operations of a step: of more, units are busy already
 
 
-def take_several_vectors(kernel: Kernel) -> Choices:
+def take_several_vectors(kernel: Kernel) -> Proposals:
     """UPCAST by four of an elementwise loop over vectors, so that loads and arithmetic of several overlap."""
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
     if kernel.reduces or not vectors or not reaches("steps", kernel.steps, FEWEST_STEPS):
         return
-    found = kernel.accesses
-    outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], found)), None)
+    accesses = kernel.accesses
+    outer = next((axis for axis in reversed(kernel.output_axes) if is_outer_of(axis, vectors[0], accesses)), None)
     yield from four_vectors(outer, kernel.nodes)
 
 
-def take_several_vectors_of_rows(kernel: Kernel) -> Choices:
+def take_several_vectors_of_rows(kernel: Kernel) -> Proposals:
     """The same for rows that are walked again after their reductions (layernorm).
 
     Rows that are piped are stored in the steps of a longer computation.
     """
     if find_pipe(kernel) is not None:
         return
-    found = kernel.accesses
+    accesses = kernel.accesses
     ends = [axis for axis in kernel.output_axes if all(axis not in reduce.ranges for reduce in kernel.reduces)]
     if not kernel.reduces or not any(outer_row_axis(kernel, axis) for axis in kernel.output_axes):
         return
     lanes = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
-    outer = next((axis for axis in ends if any(is_outer_of(axis, lane, found) for lane in lanes)), None)
+    outer = next((axis for axis in ends if any(is_outer_of(axis, lane, accesses) for lane in lanes)), None)
     yield from four_vectors(outer, [node for node in kernel.nodes if outer in node.ranges])
 
 
-def four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Choices:
+def four_vectors(loop: UOp | None, nodes: Sequence[UOp]) -> Proposals:
     """Four steps at a time of a `loop` over vectors, where its `nodes` are few enough."""
     arithmetic = sum(node.op is not Ops.INDEX and not is_of_places(node) for node in nodes)
     few = loop is not None and not exceeds("operations of a step", arithmetic, MOST_ARITHMETIC)
     if loop is not None and few and loop.size % 4 == 0 and loop.is_static:
-        yield Choice(Opt(OptOps.UPCAST, loop.arg.id, 4), "four vectors a step keep the load and arithmetic units busy")
+        yield Proposal(
+            Opt(OptOps.UPCAST, loop.arg.id, 4), "four vectors a step keep the load and arithmetic units busy"
+        )
 
 
 def is_of_places(node: UOp) -> bool:

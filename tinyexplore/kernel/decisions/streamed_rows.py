@@ -1,8 +1,8 @@
-"""Sums and extremes of rows out of memory: several rows, or pieces of one, side by side, each of them asked for ahead.
+"""Sums and extremes of rows out of memory: several rows, or pieces of one, side by side, each of them prefetched.
 
 Measured on a Zen 4 (`docs/performance.md`): half to three quarters of the time of a walk along one row after the other.
-Presumably more lines are on their way at a time: those asked for into the L2 cache are not counted among the few that a
-core's L1 cache may wait for, and the hardware's prefetchers follow each row by itself, within a page.
+Presumably more lines are on their way at a time: those requested into the L2 cache are not counted among the few that a
+core's L1 cache may wait for, and the hardware's prefetchers follow each row alone, within a page.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Sequence
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.kernel.analysis.memory import buffer_bytes, comes_from_memory, is_read_once, step_bytes
-from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches
+from tinyexplore.kernel.analysis.strides import IndexStrides
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches
 from tinyexplore.kernel.decisions.register_tile import find_reduced
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.uop import AxisKind, Group, UOp
+from tinyexplore.uop import AxisKind, OpGroups, UOp
 
-VECTORS_IN_BLOCK = 256  # of a row, added up by themselves, where it has more than two blocks
+VECTORS_IN_BLOCK = 256  # of a row, added up alone, where it has more than two blocks
 MOST_ARITHMETIC = 6  # operations for each element: more take longer than memory does
 BLOCKS = 4  # of rows for each core
 
 
-def stream_rows(kernel: Kernel) -> Choices:
+def stream_rows(kernel: Kernel) -> Proposals:
     """UPCAST (or UNROLL), GROUP and AHEAD for sums and extremes of rows that come from memory from end to end: several
     rows, or pieces of one, side by side, each of them prefetched."""
     reduced = find_reduced(kernel)
@@ -52,53 +52,55 @@ def stream_rows(kernel: Kernel) -> Choices:
         yield from rows_side_by_side(kernel, rows, along, streams, count)
 
 
-def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[Access], count: int) -> Choices:
+def rows_side_by_side(kernel: Kernel, rows: UOp, along: UOp, streams: Sequence[IndexStrides], count: int) -> Proposals:
     """`count` rows at a time, the next ones prefetched meanwhile; of too long ones, what comes of each."""
     if not reaches("rows", rows.size, BLOCKS * kernel.target.threads * count):
         return
     reason = f"{count} rows side by side: more of memory is waited for at a time than by walking along one"
-    kernel = yield Choice(Opt(OptOps.UPCAST, rows.arg.id, count), reason)
-    next_rows = Choice(Opt(OptOps.AHEAD, rows.arg.id, 1), "the next rows are asked for meanwhile")
+    kernel = yield Proposal(Opt(OptOps.UPCAST, rows.arg.id, count), reason)
+    next_rows = Proposal(Opt(OptOps.AHEAD, rows.arg.id, 1), "the next rows are asked for meanwhile")
     if along.size <= 2 * VECTORS_IN_BLOCK:
         yield next_rows
         return
     inner = kernel.next_id()
     kernel = yield in_blocks(along)
     if kernel.target.streams * step_bytes(streams[0], rows) > kernel.target.l2_bytes // 2:
-        yield Choice(Opt(OptOps.AHEAD, inner, ahead_in(kernel)), "what comes of each row is asked for meanwhile")
+        yield Proposal(Opt(OptOps.AHEAD, inner, ahead_in(kernel)), "what comes of each row is asked for meanwhile")
     else:
         yield next_rows
 
 
-def in_blocks(along: UOp) -> Choice:
+def in_blocks(along: UOp) -> Proposal:
     """A long walk in blocks, if possible with nothing left over."""
     reason = "few numbers are added to a large sum: in blocks they lose less of their last bits"
     sizes = range(VECTORS_IN_BLOCK, VECTORS_IN_BLOCK // 2, -1)
     block = next((size for size in sizes if along.size % size == 0), VECTORS_IN_BLOCK)
-    return Choice(Opt(OptOps.GROUP, along.arg.id, block), reason)
+    return Proposal(Opt(OptOps.GROUP, along.arg.id, block), reason)
 
 
-def pieces_side_by_side(kernel: Kernel, apart: UOp, along: UOp, streams: Sequence[Access], count: int) -> Choices:
+def pieces_side_by_side(
+    kernel: Kernel, apart: UOp, along: UOp, streams: Sequence[IndexStrides], count: int
+) -> Proposals:
     """Rows that have a piece of each of several stretches of memory, as the sum of a channel does of each picture:
     `count` pieces of a row side by side, or half as many."""
     count = next((amount for amount in (count, count // 2) if apart.size % amount == 0), 1)
     if count == 1 or any(step_bytes(load, apart) < kernel.target.page_bytes for load in streams):
         return
     reason = f"{count} pieces of a row side by side: more of memory is waited for at a time than by walking along one"
-    kernel = yield Choice(Opt(OptOps.UNROLL, apart.arg.id, count), reason)
+    kernel = yield Proposal(Opt(OptOps.UNROLL, apart.arg.id, count), reason)
     inner = along.arg.id
     if along.size > 2 * VECTORS_IN_BLOCK:
         inner = kernel.next_id()
         yield in_blocks(along)
-    yield Choice(Opt(OptOps.AHEAD, inner, ahead_in(kernel)), "what comes of each piece is asked for meanwhile")
+    yield Proposal(Opt(OptOps.AHEAD, inner, ahead_in(kernel)), "what comes of each piece is asked for meanwhile")
 
 
 def ahead_in(kernel: Kernel) -> int:
-    """How many vectors further on a row too long for the next one to be asked for is asked for instead."""
+    """How many vectors further on a row too long for the next one to be requested is requested instead."""
     return 2 * kernel.target.lines_in_flight
 
 
-def comes_in_order(kernel: Kernel, load: Access, rows: UOp, along: UOp, lanes: UOp) -> bool:
+def comes_in_order(kernel: Kernel, load: IndexStrides, rows: UOp, along: UOp, lanes: UOp) -> bool:
     """True for an operand of which each row lies in order, at least a page of it, and is read once out of memory."""
     in_order = load.stride(lanes) == 1 and load.stride(along) == lanes.size and len(load.node.src) == 2
     apart = step_bytes(load, rows)
@@ -113,8 +115,8 @@ def comes_in_order(kernel: Kernel, load: Access, rows: UOp, along: UOp, lanes: U
 
 def arithmetic_of(reduce: UOp) -> int:
     """How many operations there are for each element, the sum itself included."""
-    computed = [node for node in reduce.src[0].toposort() if node.op in Group.ALU and node.dtype is not dtypes.index]
-    dear = [node for node in computed if node.op in Group.TRANSCENDENTAL]
+    computed = [node for node in reduce.src[0].toposort() if node.op in OpGroups.ALU and node.dtype is not dtypes.index]
+    dear = [node for node in computed if node.op in OpGroups.TRANSCENDENTAL]
     return MOST_ARITHMETIC + 1 if dear else 1 + len(computed)
 
 

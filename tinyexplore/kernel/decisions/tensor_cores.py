@@ -6,7 +6,7 @@ from math import prod
 
 from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
 from tinyexplore.kernel.analysis.work_groups import grid_axes
-from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches, weigh
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import Ops, UOp
@@ -20,7 +20,7 @@ ENOUGH_WARPS = 256  # fewer leave some multiprocessors of a large GPU without an
 WARPS = 2  # of a group along rows, and along columns: what they read meets in the cache
 
 
-def use_tensor_cores(kernel: Kernel) -> Choices:
+def use_tensor_cores(kernel: Kernel) -> Proposals:
     """TC for a sum of products whose factors a tensor core takes as they are; then UPCAST, so that what a lane reads of
     a factor serves several products, and LOCAL, for warps that read the same.
 
@@ -29,42 +29,42 @@ def use_tensor_cores(kernel: Kernel) -> Choices:
     """
     loops = [loop for reduce in kernel.reduces for loop in reduce.src[1:]]
     sizes = dict.fromkeys(core.dims[2] for core in kernel.target.cores)
-    found = [fit for loop in loops for size in sizes if isinstance(fit := fit_of(kernel, loop, size), Fit)]
-    if not found:
+    fitting = [fit for loop in loops for size in sizes if isinstance(fit := fit_of(kernel, loop, size), Fit)]
+    if not fitting:
         return
     order = list(kernel.target.cores)
-    fit = min(found, key=lambda fit: (fit.work_done, order.index(fit.core)))
+    fit = min(fitting, key=lambda fit: (fit.work_done, order.index(fit.core)))
     if exceeds("rows, columns and steps that do not fill a core", fit.left_over, 0) and not config().TC_OPT:
         return
     m, n, k = fit.core.dims
-    each = {f"{one.core.name} along {one.steps.arg.name}": one.work_done for one in found}
+    each = {f"{one.core.name} along {one.steps.arg.name}": one.work_done for one in fitting}
     weigh("multiply-adds done over those wanted", each, f"{fit.core.name} along {fit.steps.arg.name}", least=True)
     reason = (
         f"{fit.core.name} does {m} × {n} × {k} multiply-adds of {fit.core.factor.name} in one instruction of a warp"
     )
-    kernel = yield Choice(Opt(OptOps.TC, fit.steps.arg.id, k), reason)
+    kernel = yield Proposal(Opt(OptOps.TC, fit.steps.arg.id, k), reason)
     if kernel.find(Ops.WMMA):
         yield from give_tiles(kernel, fit)
 
 
-def give_tiles(kernel: Kernel, fit: Fit) -> Choices:
+def give_tiles(kernel: Kernel, fit: Fit) -> Proposals:
     """UPCAST of the blocks of rows and columns, and LOCAL of what is left of them."""
     sides = (fit.columns.arg.id, fit.rows.arg.id)
-    held = fit.core.c.registers
+    registers = fit.core.c.registers
     for side in sides:
         axis = axis_of(kernel, side)
         if axis is None:
             continue
-        room = min(TILES, ACCUMULATORS // held)
+        room = min(TILES, ACCUMULATORS // registers)
         amount = next((tiles for tiles in (4, 2) if tiles <= room and axis.size % tiles == 0), 1)
         if amount > 1 and reaches("warps that are left", warps_of(kernel) // amount, ENOUGH_WARPS):
             reason = f"what a lane reads of a factor serves {amount} products"
-            kernel = yield Choice(Opt(OptOps.UPCAST, side, amount), reason)
-            held *= amount
+            kernel = yield Proposal(Opt(OptOps.UPCAST, side, amount), reason)
+            registers *= amount
     for side in sides:
         axis = axis_of(kernel, side)
         if axis is not None and axis.size % WARPS == 0:
-            kernel = yield Choice(Opt(OptOps.LOCAL, side, WARPS), f"{WARPS} warps of a group read the same factor")
+            kernel = yield Proposal(Opt(OptOps.LOCAL, side, WARPS), f"{WARPS} warps of a group read the same factor")
 
 
 def axis_of(kernel: Kernel, axis_id: int) -> UOp | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, reaches
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
-from tinyexplore.uop import AxisKind, Group, Ops
+from tinyexplore.uop import AxisKind, OpGroups, Ops
 from tinyexplore.uop.ops import multiplications_in
 
 
-def divide_among_threads(kernel: Kernel) -> Choices:
+def divide_among_threads(kernel: Kernel) -> Proposals:
     """THREAD for the outermost output loop, where there is enough to do: waking another core takes time as well."""
     if not reaches("cores", kernel.target.threads, 2):
         return
@@ -19,11 +19,11 @@ def divide_among_threads(kernel: Kernel) -> Choices:
         return
     outermost = next((axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL), None)
     if outermost is not None and outermost.size > 1:
-        yield Choice(Opt(OptOps.THREAD, outermost.arg.id), f"{work} steps are worth waking the other cores")
+        yield Proposal(Opt(OptOps.THREAD, outermost.arg.id), f"{work} steps are worth waking the other cores")
 
 
 def functions_in(kernel: Kernel) -> float:
     """How many functions such as `exp` a step computes; one takes as long as a step that only reads and stores."""
-    heavy = [node for node in kernel.nodes if node.op in Group.ALU and multiplications_in(node.op) > 1]
+    heavy = [node for node in kernel.nodes if node.op in OpGroups.ALU and multiplications_in(node.op) > 1]
     values = [node for node in heavy if node.dtype is not dtypes.index]
     return sum([multiplications_in(node.op) for node in values]) / multiplications_in(Ops.EXP)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tinyexplore.kernel.analysis.access import best_block, is_outer_of
 from tinyexplore.kernel.analysis.memory import comes_from_memory, step_bytes
-from tinyexplore.kernel.analysis.strides import Access
-from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
+from tinyexplore.kernel.analysis.strides import IndexStrides
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, reaches
 from tinyexplore.kernel.decisions.several_vectors import FEWEST_STEPS
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
@@ -21,7 +21,7 @@ PAIR, APART_LINES, STEPS_AHEAD = 2, 8, 4  # lines of a row of the result; rows o
 MOST_ROWS = 64  # read side by side
 
 
-def tile_transposition(kernel: Kernel) -> Choices:
+def tile_transposition(kernel: Kernel) -> Proposals:
     """UPCAST for a square tile where loads walk memory across the stores, so that every cache line is used whole; and
     SWAP, LOCAL and AHEAD where memory rather than a cache has what is read."""
     vectors = [axis for axis in kernel.axes if axis.arg.kind is AxisKind.VECTOR]
@@ -32,33 +32,33 @@ def tile_transposition(kernel: Kernel) -> Choices:
         yield from square_tile(vectors[0], across)
 
 
-def crossing_axis(kernel: Kernel, lanes: UOp, found: Sequence[Access]) -> UOp | None:
+def crossing_axis(kernel: Kernel, lanes: UOp, accesses: Sequence[IndexStrides]) -> UOp | None:
     """The output axis along which a load walks memory that is strided along the lanes: what a transposition has."""
     for axis in kernel.output_axes:
         if axis.arg.kind is not AxisKind.GLOBAL or axis.size < 2 or not axis.is_static:
             continue
-        if any(crosses(access, axis, lanes) for access in found):
+        if any(crosses(access, axis, lanes) for access in accesses):
             return axis
     return None
 
 
-def crosses(access: Access, across: UOp, lanes: UOp) -> bool:
+def crosses(access: IndexStrides, across: UOp, lanes: UOp) -> bool:
     """True for a load that walks memory along `across`, and is strided along the lanes."""
     return not access.is_store and access.stride(across) == 1 and access.stride(lanes) not in (0, 1)
 
 
-def square_tile(lanes: UOp, across: UOp) -> Choices:
+def square_tile(lanes: UOp, across: UOp) -> Proposals:
     """As many steps across as lanes; then loops that follow the loads, where stores need no cache and loads do."""
     amount = best_block(across.size, lanes.size, limit=lanes.size)
     reason = "loads walk memory along this axis: a square tile uses every cache line whole"
-    kernel = yield Choice(Opt(OptOps.UPCAST, across.arg.id, amount), reason)
-    found = kernel.accesses
-    rows = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, found)), None)
+    kernel = yield Proposal(Opt(OptOps.UPCAST, across.arg.id, amount), reason)
+    accesses = kernel.accesses
+    rows = next((axis for axis in kernel.output_axes if is_outer_of(axis, lanes, accesses)), None)
     loop = next((axis for axis in kernel.output_axes if axis.arg.id == across.arg.id), None)
     if rows is None or loop is None or loop.arg.id > rows.arg.id or rows.size < STEPS_A_THREAD * kernel.target.threads:
         return
-    loads = [load for load in found if not load.is_store and load.stride(loop) == amount]
-    streams = all(is_streaming_store(kernel.target, store, lanes) for store in found if store.is_store)
+    loads = [load for load in accesses if not load.is_store and load.stride(loop) == amount]
+    streams = all(is_streaming_store(kernel.target, store, lanes) for store in accesses if store.is_store)
     if (
         amount != lanes.size
         or not streams
@@ -66,8 +66,8 @@ def square_tile(lanes: UOp, across: UOp) -> Choices:
     ):
         return
     reason = "stores go past the caches in any order, and prefetchers of the hardware follow the loads"
-    kernel = yield Choice(Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
-    apart = min(step_bytes(store, loop) // amount for store in found if store.is_store)
+    kernel = yield Proposal(Opt(OptOps.SWAP, loop.arg.id, rows.arg.id), reason)
+    apart = min(step_bytes(store, loop) // amount for store in accesses if store.is_store)
     if apart < APART_LINES * kernel.target.line_bytes:
         return
     tiles = PAIR
@@ -83,16 +83,16 @@ def square_tile(lanes: UOp, across: UOp) -> Choices:
             return
 
 
-def neighbouring_lines(count: int, *, rows: int, loop: int) -> Choices:
+def neighbouring_lines(count: int, *, rows: int, loop: int) -> Proposals:
     """Some lines of each row of the result, tile by tile: memory takes two in 0.6 of the time that it takes for lines
-    of as many rows. As more rows are read side by side, their lines are asked for."""
+    of as many rows. As more rows are read side by side, their lines are requested."""
     reason = f"memory takes {count} neighbouring lines of a row, one soon after the other, as quickly as whole rows"
-    yield Choice(Opt(OptOps.LOCAL, rows, count), reason)
+    yield Proposal(Opt(OptOps.LOCAL, rows, count), reason)
     reason = "prefetchers of the hardware do not follow as many rows side by side"
-    yield Choice(Opt(OptOps.AHEAD, loop, STEPS_AHEAD), reason)
+    yield Proposal(Opt(OptOps.AHEAD, loop, STEPS_AHEAD), reason)
 
 
-def is_streaming_store(target: Target, store: Access, lanes: UOp) -> bool:
+def is_streaming_store(target: Target, store: IndexStrides, lanes: UOp) -> bool:
     """True for more than a cache holds, in whole cache lines, each written once (`renderer/llvm/streaming.py`)."""
     pointer, idx = store.node.src[:2]
     itemsize, line = int(pointer.dtype.base.itemsize), target.line_bytes
@@ -103,7 +103,7 @@ def is_streaming_store(target: Target, store: Access, lanes: UOp) -> bool:
     return is_plain and whole and comes_from_memory(store, target)
 
 
-def thrashes_caches(target: Target, load: Access, rows: UOp, lanes: UOp) -> bool:
+def thrashes_caches(target: Target, load: IndexStrides, rows: UOp, lanes: UOp) -> bool:
     """True where a walk across is in another page with every step, or passes more cache lines than half of the L2
     cache holds: those that it leaves half read are gone when the next one comes. Steps of whole pages share few places
     of a cache."""

@@ -7,7 +7,7 @@ from math import prod
 from tinyexplore.kernel.analysis.access import is_inside_reduction, shares_loads
 from tinyexplore.kernel.analysis.strides import vector_along
 from tinyexplore.kernel.analysis.work_groups import grid_axes, group_items
-from tinyexplore.kernel.decisions.decision import Choice, Choices, reaches
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, reaches
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
 from tinyexplore.uop import AxisKind, Ops, UOp
@@ -31,12 +31,12 @@ def power_below(most: int) -> int:
 
 def sharers(steps: int, least: int, most: int) -> int:
     """How many work-items share a reduction: a power of two for which each does the fewest steps. These are its part,
-    what is left over, which each does by itself, and one for each part when they meet."""
+    what is left over, which each does alone, and one for each part when they meet."""
     counts = [1 << bits for bits in range(least.bit_length() - 1, most.bit_length())]
     return min(counts, key=lambda items: steps // items + steps % items + items)
 
 
-def share_reductions(kernel: Kernel) -> Choices:
+def share_reductions(kernel: Kernel) -> Proposals:
     """GROUP for long reductions where the grid is small: a few work-items would do all of it, step after step. LOCAL
     for the row that is walked again afterwards, by the work-items that have met."""
     if kernel.find(Ops.WMMA):
@@ -52,17 +52,17 @@ def share_reductions(kernel: Kernel) -> Choices:
     for loop in loops:
         if loop.size >= amount:
             reason = f"{items} work-items in the grid, and {loop.size} steps for each: {amount} of a group share them"
-            kernel = yield Choice(Opt(OptOps.GROUP, loop.arg.id, amount), reason)
+            kernel = yield Proposal(Opt(OptOps.GROUP, loop.arg.id, amount), reason)
     if group_items(kernel.ast) < amount:
         return
     in_grid = grid_axes(kernel.ast)
     again = [axis for axis in kernel.output_axes if axis.arg.kind is AxisKind.GLOBAL and axis not in in_grid]
     if again and again[-1].is_static and again[-1].size >= amount:
         reason = "the work-items that have met walk the row together"
-        yield Choice(Opt(OptOps.LOCAL, again[-1].arg.id, amount), reason)
+        yield Proposal(Opt(OptOps.LOCAL, again[-1].arg.id, amount), reason)
 
 
-def tile_in_shared_memory(kernel: Kernel) -> Choices:
+def tile_in_shared_memory(kernel: Kernel) -> Proposals:
     """UPCAST, LOCAL and STAGE for large products: a square of work-items with a tile of results each. Where memory is
     accessed in vectors, a tile's rows and columns are neighbours: one vector of shared memory, and one of the result.
     Where it is not, they lie a side of the group apart, so that neighbours read and store neighbours. What rows and
@@ -84,18 +84,18 @@ def tile_in_shared_memory(kernel: Kernel) -> Choices:
     in_vectors = [axis for axis in (outer, inner) if kernel.target.access_bytes and axis.size % TILE == 0]
     for axis in in_vectors:
         reason = f"a tile of {TILE} neighbours shares what it reads, and reads a vector of the others' factors"
-        kernel = yield Choice(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
+        kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     for axis in (outer, inner):
-        kernel = yield Choice(Opt(OptOps.LOCAL, axis.arg.id, SIDE), f"{SIDE} neighbours are one side of a work-group")
+        kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, SIDE), f"{SIDE} neighbours are one side of a work-group")
     for axis in (outer, inner):
         if axis not in in_vectors:
             reason = f"a tile of results, {SIDE} apart, shares what it reads"
-            kernel = yield Choice(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
+            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), reason)
     reason = f"{SIDE} work-items along each side read the same: it comes from memory once, not {SIDE} times"
-    yield Choice(Opt(OptOps.STAGE, loop.arg.id, BLOCK), reason)
+    yield Proposal(Opt(OptOps.STAGE, loop.arg.id, BLOCK), reason)
 
 
-def tile_items(kernel: Kernel) -> Choices:
+def tile_items(kernel: Kernel) -> Proposals:
     """UPCAST of axes along which a reduction reads the same: each value that is read serves a tile of results."""
     loads = [access for access in kernel.accesses if not access.is_store and is_inside_reduction(access)]
     for axis in grid_axes(kernel.ast)[-2:]:
@@ -103,10 +103,10 @@ def tile_items(kernel: Kernel) -> Choices:
         if not shares_loads(axis, loads) or not loads or axis.size % TILE:
             continue
         if reaches("work-items that are left", items // TILE, ENOUGH_ITEMS):
-            kernel = yield Choice(Opt(OptOps.UPCAST, axis.arg.id, TILE), "a tile of results shares what it reads")
+            kernel = yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, TILE), "a tile of results shares what it reads")
 
 
-def take_vectors(kernel: Kernel) -> Choices:
+def take_vectors(kernel: Kernel) -> Proposals:
     """UPCAST of neighbours in results that are computed one by one, where all that a work-item reads and stores is then
     in vectors: a warp moves as many bytes with a quarter of the instructions, or fewer, and the addresses are computed
     once. Where something is read in another order, its neighbours would be read by one work-item, and no warp would
@@ -122,12 +122,12 @@ def take_vectors(kernel: Kernel) -> Choices:
             items = prod(other.size for other in axes) // lanes
             if reaches("work-items that are left", items, MANY_ITEMS):
                 reason = f"{lanes} neighbours are one vector wherever they are read or stored"
-                yield Choice(Opt(OptOps.UPCAST, axis.arg.id, lanes), reason)
+                yield Proposal(Opt(OptOps.UPCAST, axis.arg.id, lanes), reason)
             return
 
 
-def divide_into_groups(kernel: Kernel) -> Choices:
-    """LOCAL for the grid, neighbours in memory first, so that the work-items that go in step touch one piece of it;
+def divide_into_groups(kernel: Kernel) -> Proposals:
+    """LOCAL for the grid, neighbours in memory first, so that the work-items that go in step access one piece of it;
     squares where rows and columns of a product are shared. NOLOCALS where no size is known before the call."""
     axes = grid_axes(kernel.ast)
     if not axes or group_items(kernel.ast) >= kernel.target.warp:
@@ -144,6 +144,6 @@ def divide_into_groups(kernel: Kernel) -> Choices:
             room //= amount
     for axis, amount in reversed(sides):  # the last one is the fastest
         reason = f"{amount} neighbouring results are one side of a work-group"
-        kernel = yield Choice(Opt(OptOps.LOCAL, axis.arg.id, amount), reason)
+        kernel = yield Proposal(Opt(OptOps.LOCAL, axis.arg.id, amount), reason)
     if group_items(kernel.ast) == 1:
-        yield Choice(Opt(OptOps.NOLOCALS, kernel.axes[0].arg.id), "no axis has a size that a group could be made of")
+        yield Proposal(Opt(OptOps.NOLOCALS, kernel.axes[0].arg.id), "no axis has a size that a group could be made of")

@@ -28,8 +28,8 @@ LAW = Law(
 
 
 def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
-    if (found := scatters_in_order(kernel)) is not None:
-        return found
+    if (reason := scatters_in_order(kernel)) is not None:
+        return reason
     if axis.arg.kind is not AxisKind.VECTOR or axis not in kernel.output_axes:
         return f"the axis is {axis.arg.kind.value}, and only the lanes of results do this"
     if all(strides_of(store.src[0].src[1]).get(axis) == 1 for store in kernel.ast.src):

@@ -1,9 +1,9 @@
 """CUT: loops that end where a mask hides all that is left, as in causal attention.
 
 A masked value is a constant wherever its condition fails: −∞ before a softmax, and so 0 after its exponential. A sum
-over zeros, or a maximum over −∞, may stop there; a kept row need not be filled past the place where its readers stop.
+over zeros, or a maximum over −∞, may stop there; a row buffer need not be filled past the place where its readers stop.
 (What such a 0 is multiplied with counts for nothing, be it infinite: what is hidden is hidden. A 0 that a program
-writes by itself is a number like any other: 0 · ∞ is NaN.)
+writes alone is a number like any other: 0 · ∞ is NaN.)
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cut_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
     if not kernel.start.mask & MASKED:
         return {}
     loops = {axis.arg.id for axis in kernel.axes if axis.arg.kind in (AxisKind.REDUCE, AxisKind.ROW)}
-    found: dict[int, int] = {}
+    ahead_of: dict[int, int] = {}
     whole: set[int] = set()
     nodes = kernel.start.toposort()
     for reduce in nodes:
@@ -57,16 +57,16 @@ def cut_loops(kernel: Kernel, rows: UOp) -> dict[int, int]:
             elif what.constant != IDENTITY.get(reduce.arg) or not goes_in_blocks(kernel, axis):
                 whole.add(name)
             else:
-                found[name] = max(what.ahead, found.get(name, what.ahead))
-    found = {name: ahead for name, ahead in found.items() if name in loops - whole}
+                ahead_of[name] = max(what.ahead, ahead_of.get(name, what.ahead))
+    ahead_of = {name: ahead for name, ahead in ahead_of.items() if name in loops - whole}
     loads = [node for node in nodes if node.op is Ops.LOAD and len(node.src) == 2]
     for barrier in sorted({load.src[1] for load in loads}, key=lambda barrier: barrier.src[1].arg.id):
         readers = [load.src[0].src[1] for load in loads if load.src[1] is barrier]
         name = barrier.src[1].arg.id
         if len(barrier.src) == 2 and name in loops:
-            if all(reader.op is Ops.RANGE and reader.arg.id in found for reader in readers):
-                found[name] = max(found[reader.arg.id] for reader in readers)
-    return found
+            if all(reader.op is Ops.RANGE and reader.arg.id in ahead_of for reader in readers):
+                ahead_of[name] = max(ahead_of[reader.arg.id] for reader in readers)
+    return ahead_of
 
 
 def goes_in_blocks(kernel: Kernel, axis: UOp) -> bool:
@@ -88,11 +88,11 @@ def obstacle(kernel: Kernel, rows: UOp, _: int = 0) -> str | None:
         return "the work-items of a group go through their loops together: none of them ends before the others"
     if any(opt.op.moves for opt in kernel.applied):
         return "loops have changed places: which one a mask speaks of is not known any more"
-    found = cut_loops(kernel, rows)
-    if not found:
+    loops = cut_loops(kernel, rows)
+    if not loops:
         return "no mask hides the end of a loop from all that comes before a place of this axis"
-    if common_block(kernel, found) > LONGEST_BLOCK:
-        return f"the loops go in blocks that only meet every {common_block(kernel, found)} places"
+    if common_block(kernel, loops) > LONGEST_BLOCK:
+        return f"the loops go in blocks that only meet every {common_block(kernel, loops)} places"
     return None
 
 
@@ -102,14 +102,14 @@ def common_block(kernel: Kernel, loops: Iterable[int]) -> int:
 
 def apply(kernel: Kernel, rows: UOp, opt: Opt) -> UOp:
     """The ast with every loop that a mask cuts off ended there, rounded up to a place where all their blocks end."""
-    found = cut_loops(kernel, rows)
-    together = common_block(kernel, found)
+    loops = cut_loops(kernel, rows)
+    together = common_block(kernel, loops)
     whole = next(axis.size for axis in kernel.start.toposort() if axis.op is Ops.RANGE and axis.arg.id == rows.arg.id)
     past = ((rows + 1) * block_of(kernel, rows.arg.id)).minimum(whole)  # the first row after this block
     changes = {}
     for axis in kernel.axes:
-        if axis.arg.id in found:
-            blocks = (past + (found[axis.arg.id] + together - 1)) // together
+        if axis.arg.id in loops:
+            blocks = (past + (loops[axis.arg.id] + together - 1)) // together
             end = (blocks * (together // block_of(kernel, axis.arg.id))).minimum(axis.size)
             changes[axis] = axis.replace(src=(end,))
     return substitute_recorded(kernel.ast, changes, str(opt))

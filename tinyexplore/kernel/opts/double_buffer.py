@@ -38,7 +38,7 @@ for k in 0..4: p[k % 2,...] = next
 
 
 def tiles_filled(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The BARRIERs of the tiles in shared memory that are filled anew in each step of `axis`."""
+    """The BARRIERs of the tiles in shared memory that are filled again in each step of `axis`."""
     return [node for node in kernel.find(Ops.BARRIER) if fills_shared(node) and axis in node.ranges]
 
 
@@ -55,8 +55,8 @@ def bytes_held(kernel: Kernel, tiles: list[UOp]) -> int:
 
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (found := no_reduction(axis)) is not None:
-        return found
+    if (reason := no_reduction(axis)) is not None:
+        return reason
     tiles = tiles_filled(kernel, axis)
     if not tiles:
         return "no tile in shared memory is filled in each step of it: STAGE does that, in two blocks or more"
@@ -71,9 +71,9 @@ def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
         return "the work-items of a group meet in each step of it as well, for a reduction that they share"
     if amount != BUFFERS:
         return f"a tile has two halves, one for the block that is read and one for the next: choose {BUFFERS}"
-    if (held := bytes_held(kernel, tiles)) > MOST_HELD:
+    if (nbytes := bytes_held(kernel, tiles)) > MOST_HELD:
         return (
-            f"registers of each work-item would hold {held} bytes of the next block: choose a larger work-group, or "
+            f"registers of each work-item would hold {nbytes} bytes of the next block: choose a larger work-group, or "
             f"blocks of fewer steps ({MOST_HELD} bytes at the most)"
         )
     return None
@@ -84,7 +84,7 @@ def is_inside(loop: UOp, axis: UOp) -> bool:
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
-    """Each tile twice as large, the blocks in its halves in turns, and the loop looking one step ahead."""
+    """Each tile twice as large, the blocks in its halves interleaved, and the loop looking one step ahead."""
     spaces = spaces_of(tiles_filled(kernel, axis))
     changes = {axis: axis.replace(arg=replace(axis.arg, ahead=1))}
     for place in kernel.find(Ops.INDEX):

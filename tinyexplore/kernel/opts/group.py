@@ -33,14 +33,14 @@ for q in 0..8: acc += shared[q]""",
 
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    found = no_block(kernel, axis, amount) or no_reduction(axis)
-    return found or (no_group_reduction(kernel, axis, amount) if kernel.target.has_local else None)
+    reason = no_block(kernel, axis, amount) or no_reduction(axis)
+    return reason or (no_group_reduction(kernel, axis, amount) if kernel.target.has_local else None)
 
 
 def no_group_reduction(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    """What stands against the work-items of a group sharing a reduction."""
-    if (found := scatters_in_order(kernel)) is not None:
-        return found
+    """What forbids the work-items of a group sharing a reduction."""
+    if (reason := scatters_in_order(kernel)) is not None:
+        return reason
     if axis.src[0].ranges:
         return f"the axis ends at {text(axis.src[0])}: work-items would wait for others that have no further step"
     users = [reduce for reduce in kernel.reduces if axis in reduce.src[1:]]

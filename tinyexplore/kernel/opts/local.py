@@ -27,13 +27,13 @@ GPU = Law(
 
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    found = scatters_in_order(kernel) or no_block(kernel, axis, amount)
-    if found is not None:
-        return found
+    reason = scatters_in_order(kernel) or no_block(kernel, axis, amount)
+    if reason is not None:
+        return reason
     if not axis.is_static:
         return f"the axis has size {text(axis.src[0])}, and a workgroup has the same size in every call"
-    if (found := no_output_loop(axis)) is not None:
-        return found
+    if (reason := no_output_loop(axis)) is not None:
+        return reason
     if kernel.target.has_local:
         if axis.arg.kind is AxisKind.LOCAL:
             return "the axis is a dimension of the work-group already"

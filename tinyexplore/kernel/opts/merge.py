@@ -24,11 +24,11 @@ LAW = Law(
 
 
 def obstacle(kernel: Kernel, outer: UOp, amount: int) -> str | None:
-    if (found := scatters_in_order(kernel) or looks_ahead(outer)) is not None:
-        return found
+    if (reason := scatters_in_order(kernel) or looks_ahead(outer)) is not None:
+        return reason
     inner = kernel.axis(amount)
-    if (found := looks_ahead(inner)) is not None:
-        return found
+    if (reason := looks_ahead(inner)) is not None:
+        return reason
     for axis, kinds in ((outer, (AxisKind.GLOBAL, AxisKind.UPCAST)), (inner, (AxisKind.GLOBAL,))):
         if axis.arg.kind not in kinds or axis not in kernel.output_axes:
             what = "output axes that are still loops" + (", or a tile of one," if axis is outer else "")

@@ -1,4 +1,4 @@
-"""What stands against several kinds of Opt: each question answers in words, or None where nothing does."""
+"""What forbids several kinds of Opt: each question answers as text, or None where nothing does."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def looks_ahead(axis: UOp) -> str | None:
 
 
 def no_block(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    """What stands against any division of an axis into blocks of `amount` steps."""
-    if (found := looks_ahead(axis)) is not None:
-        return found
+    """What forbids any division of an axis into blocks of `amount` steps."""
+    if (reason := looks_ahead(axis)) is not None:
+        return reason
     if axis in kernel.copied_along:
         return "what is staged is copied once for each step of it: do this before STAGE"
     if amount < 2 or amount > axis.size:

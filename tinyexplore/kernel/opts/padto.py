@@ -34,8 +34,8 @@ def padded(size: int, amount: int) -> int:
 
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (found := scatters_in_order(kernel) or looks_ahead(axis)) is not None:
-        return found
+    if (reason := scatters_in_order(kernel) or looks_ahead(axis)) is not None:
+        return reason
     if axis.arg.kind not in (*LOOP_KINDS, AxisKind.REDUCE) or axis.arg.kind is AxisKind.LOCAL:
         return f"the axis is {axis.arg.kind.value}, and only output axes and reductions that are still loops do this"
     if not axis.is_static or axis.src[0].ranges:
@@ -64,9 +64,9 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
             changes[node] = pointer.index(idx, valid[0] & inside if valid else inside)
         elif node.op is Ops.REDUCE and axis in node.src[1:]:
             value = node.src[0].substitute(changes, how=str(opt))
-            kept = inside.where(value, reduce_identity(node.arg, node.dtype))
+            masked = inside.where(value, reduce_identity(node.arg, node.dtype))
             loops = tuple(after if loop is axis else loop for loop in node.src[1:])
-            changes[node] = UOp(Ops.REDUCE, node.dtype, (kept, *loops), node.arg)
+            changes[node] = UOp(Ops.REDUCE, node.dtype, (masked, *loops), node.arg)
             record_derived([(node, changes[node])], str(opt))
     return substitute_recorded(kernel.ast, changes, str(opt))
 

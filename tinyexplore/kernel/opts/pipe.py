@@ -13,7 +13,7 @@ from tinyexplore.kernel.analysis.scratch import filling
 from tinyexplore.kernel.opts import double_buffer
 from tinyexplore.kernel.opts.kind import Law, OptKind
 from tinyexplore.kernel.transforms.substitute import record_derived, substitute_recorded
-from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, index_const
+from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp, index_const
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.uop import ops_mask
 
@@ -40,10 +40,14 @@ for b in 0..4: for i in 0..16: for j: out[16*b+i-1,j] = g(e[j])
 
 @dataclass(frozen=True)
 class Piped:
-    """What PIPE does to a kernel: its `store`, the LOAD of the `row` that it reads, the BARRIER that says `filled`.
+    """The parts of a kernel that PIPELINE changes.
 
-    places: of each axis along which a row of results is stored, the axis that fills the same place of the kept row.
-    left: the numbers, one for a whole row, that its results need beside it.
+    store: the STORE of the results.
+    row: the LOAD of the row buffer.
+    filled: the BARRIER after the row buffer is filled.
+    places: for each axis along which a row of results is stored, the axis that fills the same position of the row
+      buffer.
+    left: scalars, one for a whole row, that the results also need.
     """
 
     store: UOp
@@ -56,9 +60,9 @@ class Piped:
 def obstacle(kernel: Kernel, axis: UOp, steps: int) -> str | None:
     if kernel.target.has_local:
         return double_buffer.obstacle(kernel, axis, steps)
-    found = find_piped(kernel, axis)
-    if isinstance(found, str):
-        return found
+    piped = find_piped(kernel, axis)
+    if isinstance(piped, str):
+        return piped
     if not SHORTEST_BLOCK <= steps <= axis.size // 2:
         return f"the axis has size {axis.size}; choose blocks of {SHORTEST_BLOCK} to half of that"
     return None
@@ -127,7 +131,7 @@ def parts_of(value: UOp, own: Iterable[UOp]) -> tuple[list[UOp], list[UOp]]:
                 left[node] = None
         elif node not in along:
             along[node] = None
-            if node.op in Group.ALU or node.op in (Ops.CAST, Ops.BITCAST):
+            if node.op in OpGroups.ALU or node.op in (Ops.CAST, Ops.BITCAST):
                 pending += node.src
     return list(along), list(left)
 
@@ -165,7 +169,7 @@ def is_harmless(node: UOp) -> bool:
         return len(node.src) == 1 and place.src[0].op is Ops.DEFINE_GLOBAL and not place.mask & READS
     if node.op is Ops.RANGE or not node.mask & READS:
         return True
-    is_arithmetic = node.op in Group.ALU or node.op in (Ops.CAST, Ops.BITCAST)
+    is_arithmetic = node.op in OpGroups.ALU or node.op in (Ops.CAST, Ops.BITCAST)
     return is_arithmetic and (dtypes.is_float(node.dtype) or dtypes.is_bool(node.dtype))
 
 
@@ -177,8 +181,8 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     """
     if kernel.target.has_local:
         return double_buffer.apply(kernel, axis, opt)
-    found = find_piped(kernel, axis)
-    assert not isinstance(found, str)
+    piped = find_piped(kernel, axis)
+    assert not isinstance(piped, str)
     how, amount = str(opt), opt.amount
     fresh = {loop: moved_in(loop) for loop in kernel.axes if loop.arg.id > axis.arg.id}
     start = UOp.range(-(-axis.size // amount), replace(axis.arg, ahead=0)) * index_const(amount)
@@ -189,18 +193,18 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
     before = (step + index_const(-1)).maximum(index_const(0))
     scratch = [
         UOp(Ops.DEFINE_LOCAL, PtrDType(value.dtype, amount, "local"), (), f"left{number}")
-        for number, value in enumerate(found.left)
+        for number, value in enumerate(piped.left)
     ]
-    filler = {own: fresh[loop] for own, loop in found.places.items()}
-    row = found.row.src[0].substitute({**fresh, **filler}, how=how)
+    filler = {own: fresh[loop] for own, loop in piped.places.items()}
+    row = piped.row.src[0].substitute({**fresh, **filler}, how=how)
 
-    earlier = {axis: start + before, **filler, found.row: UOp(Ops.LOAD, found.row.dtype, (row,))}
-    for value, memory in zip(found.left, scratch):
+    earlier = {axis: start + before, **filler, piped.row: UOp(Ops.LOAD, piped.row.dtype, (row,))}
+    for value, memory in zip(piped.left, scratch):
         earlier[value] = UOp(Ops.LOAD, value.dtype, (memory.index(before),))
-    stored = UOp(Ops.BARRIER, dtypes.void, (substitute_recorded(found.store, earlier, how),))
+    stored = UOp(Ops.BARRIER, dtypes.void, (substitute_recorded(piped.store, earlier, how),))
 
     now = {**fresh, axis: start + step}
-    fill, *loops = found.filled.src
+    fill, *loops = piped.filled.src
     store = substitute_recorded(fill, now, how)
     store = store.replace(src=(*store.src, stored))
     loops = [fresh[loop] for loop in loops]
@@ -208,15 +212,15 @@ def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:
 
     end = {**fresh, axis: start + last}
     all_filled = UOp(Ops.BARRIER, dtypes.void, (store, *loops, step))
-    end[found.row] = UOp(Ops.LOAD, found.row.dtype, (found.row.src[0].substitute(fresh, how=how), all_filled))
-    for value, memory in zip(found.left, scratch):
-        number = substitute_recorded(value, {**now, found.filled: filled}, how)
+    end[piped.row] = UOp(Ops.LOAD, piped.row.dtype, (piped.row.src[0].substitute(fresh, how=how), all_filled))
+    for value, memory in zip(piped.left, scratch):
+        number = substitute_recorded(value, {**now, piped.filled: filled}, how)
         kept = UOp(Ops.STORE, dtypes.void, (memory.index(step), number, filled))
         left = UOp(Ops.BARRIER, dtypes.void, (kept, step))
         end[value] = UOp(Ops.LOAD, value.dtype, (memory.index(last), left))
-    record_derived(((found.filled, filled), (found.filled, all_filled), (found.store, stored)), how)
-    record_derived([(value, made[value]) for made in (earlier, end) for value in (found.row, *found.left)], how)
-    return UOp.sink(substitute_recorded(found.store, end, how))
+    record_derived(((piped.filled, filled), (piped.filled, all_filled), (piped.store, stored)), how)
+    record_derived([(value, copies[value]) for copies in (earlier, end) for value in (piped.row, *piped.left)], how)
+    return UOp.sink(substitute_recorded(piped.store, end, how))
 
 
 def moved_in(loop: UOp) -> UOp:

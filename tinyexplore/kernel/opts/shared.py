@@ -45,7 +45,7 @@ def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
     kernel does not write and at places that depend on no other load."""
     items = [loop for loop in kernel.axes if loop.arg.kind in OF_ITEMS]
     written = {store.src[0].src[0] for store in kernel.ast.src}
-    found: dict[UOp, None] = {}
+    loads: dict[UOp, None] = {}
     for reduce in kernel.reduces:
         if axis not in reduce.src[1:]:
             continue
@@ -57,8 +57,8 @@ def shared_reads(kernel: Kernel, axis: UOp) -> list[UOp]:
                 continue
             alike = any(loop in body.ranges and loop not in load.ranges for loop in items)
             if axis in load.ranges and alike and all(loop.is_static for loop in tile_axes(load, axis)):
-                found[load] = None
-    return list(found)
+                loads[load] = None
+    return list(loads)
 
 
 def tile_axes(load: UOp, axis: UOp) -> list[UOp]:
@@ -73,8 +73,8 @@ def tile_axes(load: UOp, axis: UOp) -> list[UOp]:
 
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (found := scatters_in_order(kernel) or no_reduction(axis) or no_block(kernel, axis, amount)) is not None:
-        return found
+    if (reason := scatters_in_order(kernel) or no_reduction(axis) or no_block(kernel, axis, amount)) is not None:
+        return reason
     if axis.src[0].ranges or not axis.is_static:
         return f"the axis has size {text(axis.src[0])}, and a block has the same size in every call"
     if any(opt.op.ends_groups for opt in kernel.applied) or not group_dimensions(kernel.ast):

@@ -34,15 +34,15 @@ for j: for k: p[k] = b[k,j]
 
 def shared_loads(kernel: Kernel, axis: UOp) -> list[UOp]:
     """The loads inside reductions, from memory or words of them, that are the same in every step of `axis`."""
-    found: dict[UOp, None] = {}
+    loads: dict[UOp, None] = {}
     for reduce in kernel.reduces:
         loops = set(reduce.src[1:])
         for node in words_in(reduce.src[0]) or reduce.src[0].find(Ops.LOAD):
             if first_load(node).src[0].src[0].op is not Ops.DEFINE_GLOBAL:
                 continue
             if axis in reduce.ranges and axis not in node.ranges and loops <= node.ranges:
-                found[node] = None
-    return list(found)
+                loads[node] = None
+    return list(loads)
 
 
 def packed_axes(load: UOp, axis: UOp) -> list[UOp]:
@@ -64,8 +64,8 @@ def packed_bytes(load: UOp, axis: UOp) -> int:
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
     if kernel.target.has_local:
         return shared.obstacle(kernel, axis, amount)
-    if (found := scatters_in_order(kernel)) is not None:
-        return found
+    if (reason := scatters_in_order(kernel)) is not None:
+        return reason
     if axis.arg.kind not in (AxisKind.GLOBAL, AxisKind.LOCAL) or axis not in kernel.output_axes:
         return f"the axis is {axis.arg.kind.value}, and only output axes that are still loops do this"
     loads = shared_loads(kernel, axis)
@@ -107,7 +107,7 @@ def staged_loads(kernel: Kernel, axis: UOp) -> dict[UOp, UOp]:
 
 def computes_no_places(kernel: Kernel) -> bool:
     """True where axes are only walked, by one reduction: its copies move in vectors from the beginning
-    (`codegen/transforms/early_vectorization.py`), not once each lane has been looked at."""
+    (`codegen/transforms/early_vectorization.py`), not once each lane has been examined."""
     masked = any(len(node.src) > 2 for node in kernel.find(Ops.INDEX))
     as_values = any(node.src[0].dtype is dtypes.index for node in kernel.find(Ops.CAST))
     return len(kernel.reduces) == 1 and not masked and not as_values and not kernel.find(Ops.WHERE)

@@ -22,8 +22,8 @@ LAW = Law(
 
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    if (found := scatters_in_order(kernel)) is not None:
-        return found
+    if (reason := scatters_in_order(kernel)) is not None:
+        return reason
     other = kernel.axis(amount)
     for one in (axis, other):
         if one.arg.kind not in LOOP_KINDS:

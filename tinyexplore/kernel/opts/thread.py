@@ -22,8 +22,8 @@ LAW = Law(
 
 
 def obstacle(kernel: Kernel, axis: UOp, _: int) -> str | None:
-    if (found := copies_once(kernel, axis)) is not None:
-        return found
+    if (reason := copies_once(kernel, axis)) is not None:
+        return reason
     if kernel.target.threads < 2:
         return f"{kernel.target.name} has one thread"
     if axis.arg.kind is not AxisKind.GLOBAL:

@@ -21,10 +21,10 @@ LAW = Law(
 
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    found = scatters_once(kernel, axis, amount) or no_block(kernel, axis, amount)
-    if found is None and axis.arg.kind is not AxisKind.ROW:
-        found = no_output_loop(axis)
-    return found
+    reason = scatters_once(kernel, axis, amount) or no_block(kernel, axis, amount)
+    if reason is None and axis.arg.kind is not AxisKind.ROW:
+        reason = no_output_loop(axis)
+    return reason
 
 
 def apply(kernel: Kernel, axis: UOp, opt: Opt) -> UOp:

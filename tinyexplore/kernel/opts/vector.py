@@ -32,8 +32,8 @@ for i in 0..32: v = f(2*i .. 2*i+1); v[1] += v[0]
 
 
 def obstacle(kernel: Kernel, axis: UOp, amount: int) -> str | None:
-    found = scatters_once(kernel, axis, amount) or no_block(kernel, axis, amount)
-    return found or unsuited_axis(kernel, axis) or unsuited_lanes(kernel, axis, amount) or second_lanes(kernel, axis)
+    reason = scatters_once(kernel, axis, amount) or no_block(kernel, axis, amount)
+    return reason or unsuited_axis(kernel, axis) or unsuited_lanes(kernel, axis, amount) or second_lanes(kernel, axis)
 
 
 def unsuited_axis(kernel: Kernel, axis: UOp) -> str | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.kernel.analysis.scratch import is_after_copy
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
-from tinyexplore.uop import Axis, AxisKind, Group, Ops, UOp, graph_rewrite, index_const
+from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.algebra import SIMPLIFY
 from tinyexplore.uop.divmod import linear_terms
 from tinyexplore.uop.symbolic import simplified
@@ -16,7 +16,7 @@ from tinyexplore.util import toposort
 if TYPE_CHECKING:
     from tinyexplore.kernel.kernel import Kernel
 
-ARITHMETIC = Group.ALU | {Ops.CAST}
+ARITHMETIC = OpGroups.ALU | {Ops.CAST}
 DIVIDED = ops_mask((Ops.IDIV, Ops.MOD))
 Digits = list[tuple[UOp, int]]  # loops that an axis becomes, outermost first, and what a step of each counts
 
@@ -27,8 +27,8 @@ def with_split_axes(kernel: Kernel) -> Kernel:
         digits, count = in_digits(kernel, divided)
         how = ", ".join(f"axis {axis.arg.id} is divided by {by}" for axis, by in divided)
         changes: dict[UOp, UOp] = {}
-        for axis, found in digits.items():
-            (number, by), *rest = found
+        for axis, axis_digits in digits.items():
+            (number, by), *rest = axis_digits
             number = number * index_const(by)
             for loop, step in rest:
                 number = number + (loop if step == 1 else loop * index_const(step))
@@ -54,13 +54,13 @@ def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp,
     digits: dict[UOp, Digits] = {}
     count = 0
     for axis, by in divided:
-        found = digits.setdefault(axis, [(axis, 1)])
-        for place, (loop, step) in enumerate(found):
+        axis_digits = digits.setdefault(axis, [(axis, 1)])
+        for place, (loop, step) in enumerate(axis_digits):
             size = by // step
             if by % step == 0 and 1 < size < loop.size and simplified(loop.src[0] % size) == 0:
                 outer = UOp.range(simplified(loop.src[0] // size), loop.arg)
                 inner = UOp.range(size, Axis(kernel.next_id() + count, axis.arg.kind))
-                found[place : place + 1] = [(outer, by), (inner, step)]
+                axis_digits[place : place + 1] = [(outer, by), (inner, step)]
                 count += 1
                 break
     return digits, count
@@ -81,7 +81,7 @@ def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
 
     Only the first where some loops go in order: their ids depend on it.
     """
-    found: dict[tuple[UOp, int], None] = {}
+    divisions: dict[tuple[UOp, int], None] = {}
     for node in kernel.nodes if kernel.ast.mask & DIVIDED else ():
         if node.op not in (Ops.IDIV, Ops.MOD) or node.src[1].op is not Ops.CONST:
             continue
@@ -89,9 +89,9 @@ def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
         if axis.op is Ops.ADD and axis.src[1].op is Ops.CONST:
             axis = axis.src[0]
         if axis.op is Ops.RANGE and axis.arg.kind in (AxisKind.GLOBAL, AxisKind.REDUCE) and 1 < by < axis.size:
-            if (axis, by) not in found and simplified(axis.src[0] % by) == 0:
-                found[axis, by] = None
-    several = list(found)
+            if (axis, by) not in divisions and simplified(axis.src[0] % by) == 0:
+                divisions[axis, by] = None
+    several = list(divisions)
     return several[:1] if any(in_order_and_inside(kernel, axis) for axis, _ in several) else several
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
 from tinyexplore.kernel.transforms.split import with_edge
 from tinyexplore.kernel.transforms.substitute import record_derived
-from tinyexplore.target import Layout
+from tinyexplore.target import FragmentLayout
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp, index_const
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ def _rewritten(kernel: Kernel, fit: Fit, how: str) -> UOp:
     starts = {one: block(one, amount) for one, amount in fit.axes}
     record_derived([(one, start) for one, start in starts.items()], how)
 
-    def at(layout: Layout, register: int, rows: UOp, columns: UOp) -> dict[UOp, UOp]:
+    def at(layout: FragmentLayout, register: int, rows: UOp, columns: UOp) -> dict[UOp, UOp]:
         """What stands for two axes in the element that a lane holds in a register."""
         bits = zip((rows, columns), (layout.rows, layout.columns))
         return {one: starts[one] + coordinate(names, lane, register) for one, names in bits}
 
-    def held(factor: UOp, layout: Layout, rows: UOp, columns: UOp) -> UOp:
+    def held(factor: UOp, layout: FragmentLayout, rows: UOp, columns: UOp) -> UOp:
         """The elements of a factor in the registers of a lane."""
         within = inside(factor, fit)
         parts = [

@@ -26,7 +26,13 @@ class ArchiveError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file in the archive: `size` bytes, by an entry that starts at byte `header`."""
+    """A file in an archive.
+
+    name: its name.
+    header: the offset of its local header, in bytes.
+    size: its size in bytes.
+    is_plain: whether it is stored without compression.
+    """
 
     name: str
     header: int
@@ -40,14 +46,14 @@ def read_members(raw: memoryview) -> dict[str, Member]:
     if count > _MOST_MEMBERS:
         raise ArchiveError(f"{count} members, more than {_MOST_MEMBERS}")
     directory = bytes(raw[start : start + size])
-    found: dict[str, Member] = {}
+    members: dict[str, Member] = {}
     at = 0
     for _ in range(count):
         member, at = _member(directory, at)
-        if member.name in found:
+        if member.name in members:
             raise ArchiveError(f"two members called {member.name!a:.80}")
-        found[member.name] = member
-    return found
+        members[member.name] = member
+    return members
 
 
 def place_of(raw: memoryview, member: Member) -> tuple[int, int]:

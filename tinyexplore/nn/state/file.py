@@ -30,8 +30,13 @@ def fits(dtype: DType | ByteFloat, shape: Sequence[int], nbytes: int) -> bool:
 
 @dataclass(frozen=True)
 class ByteFloat:
-    """A float type of one byte that dtypes lack: `values` has what each of the 256 bytes stands for, all of which
-    `dtype` holds exactly."""
+    """A float type of one byte that `dtypes` lacks.
+
+    name: the name of the type in files.
+    dtype: a dtype that represents all its values exactly.
+    values: the value of each of the 256 bytes.
+    itemsize: bytes of an element.
+    """
 
     name: str
     dtype: DType

@@ -41,7 +41,7 @@ def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
     Tensors of a plain dtype lie on the file's device; quantised ones are lazy float32 on the default device, or the
     one that `tensor` is on, computed from their blocks. FormatError where the file is damaged or of an unknown kind.
     """
-    reader = _Reader(TensorFile(tensor))
+    reader = _GGUFReader(TensorFile(tensor))
     file = reader.file
     if reader.take(4) != b"GGUF":
         raise file.error(_FORMAT, "it does not begin with GGUF")
@@ -60,19 +60,19 @@ def gguf_load(tensor: Source) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if type(alignment) is not int or alignment <= 0 or alignment & (alignment - 1):
         raise file.error(_FORMAT, f"an alignment of {alignment!a:.40}, which is no power of two")
     start = -(-reader.at // alignment) * alignment
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name, shape, kind, offset in entries:
-        if name in found:
+        if name in tensors:
             raise file.error(_FORMAT, f"two tensors called {name:.80}")
         if offset % alignment:
             raise file.error(
                 _FORMAT, f"tensor {name:.80} at byte {offset} of the data, which is aligned to {alignment}"
             )
-        found[name] = _tensor(file, name, shape, kind, start + offset)
-    return values, found
+        tensors[name] = _tensor(file, name, shape, kind, start + offset)
+    return values, tensors
 
 
-class _Reader:
+class _GGUFReader:
     """Takes one thing after another from the bytes of a file; FormatError where they end."""
 
     def __init__(self, file: TensorFile) -> None:
@@ -118,7 +118,7 @@ class _Reader:
         return [self.value(inner, depth + 1) for _ in range(self.count(length, 8))]
 
 
-def _entry(reader: _Reader) -> tuple[str, tuple[int, ...], int, int]:
+def _entry(reader: _GGUFReader) -> tuple[str, tuple[int, ...], int, int]:
     """Name, shape (the file has the innermost axis first), type, and place in the data."""
     name, rank = reader.text(), reader.number("I")
     if rank > _MAX_RANK:
@@ -133,8 +133,8 @@ def _tensor(file: TensorFile, name: str, shape: tuple[int, ...], kind: int, star
     count = prod(shape)
     quantised = QUANTISED.get(kind)
     if quantised is None and kind not in PLAIN:
-        known = ", ".join([dtype.name for dtype in PLAIN.values()] + [one.name for one in QUANTISED.values()])
-        raise file.error(_FORMAT, f"tensor {name:.80} has type {kind}; known: {known}")
+        supported = ", ".join([dtype.name for dtype in PLAIN.values()] + [one.name for one in QUANTISED.values()])
+        raise file.error(_FORMAT, f"tensor {name:.80} has type {kind}; known: {supported}")
     size, block = (PLAIN[kind].itemsize, 1) if quantised is None else (quantised.nbytes, quantised.elements)
     if count % block or (count // block * size > file.nbytes - start):
         raise file.error(_FORMAT, f"tensor {name:.80} of shape {shape} is cut off, or no whole number of blocks")

@@ -78,21 +78,21 @@ def load_state_dict(
     for name, tensor in tqdm(own.items(), desc="loading", disable=not verbose, leave=False, delay=1):
         if name not in state_dict:
             continue
-        found = state_dict.pop(name) if consume else state_dict[name]
-        if found.shape != tensor.shape:
-            found = found.reshape(tensor.shape)
-        value = found.to(tensor.device).cast(tensor.dtype)
+        tensor_value = state_dict.pop(name) if consume else state_dict[name]
+        if tensor_value.shape != tensor.shape:
+            tensor_value = tensor_value.reshape(tensor.shape)
+        value = tensor_value.to(tensor.device).cast(tensor.dtype)
         loaded.append(tensor.replace(Tensor(laid_out_as(value.lazydata, tensor.lazydata))))
         if realize:
             tensor.realize()
     return loaded
 
 
-def _check_fit(name: str, tensor: Tensor, found: Any) -> None:
-    if not isinstance(found, Tensor):
-        raise TypeError(f"load_state_dict: {name} is a {type(found).__name__} in the state; need a Tensor")
-    if found.shape != tensor.shape and {found.shape, tensor.shape} != {(), (1,)}:  # a count may be either
-        raise ValueError(f"load_state_dict: {name} has shape {tensor.shape} in the model, {found.shape} in the state")
+def _check_fit(name: str, tensor: Tensor, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"load_state_dict: {name} is a {type(value).__name__} in the state; need a Tensor")
+    if value.shape != tensor.shape and {value.shape, tensor.shape} != {(), (1,)}:  # a count may be either
+        raise ValueError(f"load_state_dict: {name} has shape {tensor.shape} in the model, {value.shape} in the state")
 
 
 def _listed(names: list[str]) -> str:

@@ -54,7 +54,7 @@ class Budget:
             raise PickleError(f"it takes more than {self.steps} steps to read, which no structure of tensors needs")
 
 
-class Named:
+class PickledGlobal:
     """A class or function that a pickle names: `build` makes what it stands for."""
 
     def __init__(self, name: str, build: Builder, budget: Budget) -> None:
@@ -195,7 +195,7 @@ class _Machine:
                 self.stack.append(self.find(module, attribute))
             case "REDUCE" | "NEWOBJ":
                 arguments = self.pop()
-                function = self.top(Named)
+                function = self.top(PickledGlobal)
                 self.stack[-1] = function(arguments)
             case "BUILD":
                 state = self.pop()
@@ -205,7 +205,7 @@ class _Machine:
                 elif not isinstance(built, dict):  # further attributes of an ordered dict, which it needs not
                     raise PickleError(f"the pickle gives a state to a {type(built).__name__}, which has none")
             case "BINPERSID" if self.storage is not None:
-                self.stack.append(Named("a storage", self.storage, self.budget)((self.pop(),)))
+                self.stack.append(PickledGlobal("a storage", self.storage, self.budget)((self.pop(),)))
             case _:
                 raise PickleError(f"the pickle uses {name}, which data does not need")
 
@@ -215,9 +215,9 @@ class _Machine:
         name = f"{module}.{attribute}"
         if name not in self.builders:
             raise PickleError(f"the pickle asks for {name!r:.100}, which no state of a model needs: it is not loaded")
-        found = self.builders[name]
-        is_value = isinstance(found, DType)  # which may be called as well
-        return found if is_value or not callable(found) else Named(name, found, self.budget)
+        builder = self.builders[name]
+        is_value = isinstance(builder, DType)  # which may be called as well
+        return builder if is_value or not callable(builder) else PickledGlobal(name, builder, self.budget)
 
 
 def plain_key(value: Any) -> Any:

@@ -140,10 +140,10 @@ def _header_limits(length: int) -> JsonLimits:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         raise UntrustedError("a name stands there twice")
-    return found
+    return mapping
 
 
 def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteFloat, tuple[int, ...], int, int]:
@@ -156,8 +156,8 @@ def _entry(file: TensorFile, name: str, entry: Any) -> tuple[DType | ByteFloat, 
     if not isinstance(shape, list) or len(shape) > _MAX_RANK:
         raise file.error(_FORMAT, f"{name} has shape {shape!a:.100}: need a list of at most {_MAX_RANK} sizes")
     if any(type(size) is not int or size < 0 for size in (*shape, begin, end)):
-        found = f"{name} has shape {shape!a:.100} at {begin!a:.20} to {end!a:.20}"
-        raise file.error(_FORMAT, f"{found}: sizes and places are whole numbers from 0 on")
+        description = f"{name} has shape {shape!a:.100} at {begin!a:.20} to {end!a:.20}"
+        raise file.error(_FORMAT, f"{description}: sizes and places are whole numbers from 0 on")
     dtype = _LOADED.get(code) if isinstance(code, str) else None
     if dtype is None:
         raise file.error(_FORMAT, f"{name} has dtype {code!a:.50}; known: {', '.join(_NAMES)}")

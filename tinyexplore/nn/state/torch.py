@@ -14,7 +14,7 @@ from tinyexplore.device import Device
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.nn.state.archive import ArchiveError, place_of, read_members
 from tinyexplore.nn.state.file import E4M3FNUZ, E5M2FNUZ, E8M0FNU, ByteFloat, FormatError, Source, TensorFile, fits
-from tinyexplore.nn.state.pickles import Budget, Named, PickleError, plain_key, read_pickle
+from tinyexplore.nn.state.pickles import Budget, PickledGlobal, PickleError, plain_key, read_pickle
 from tinyexplore.tensor import Tensor
 
 _FORMAT = "a file of tensors by torch.save"
@@ -82,8 +82,8 @@ def torch_load(fn: Source) -> dict[str, Any]:
     """
     file = TensorFile(fn)
     try:
-        found: dict[str, Any] = _load_zip(file) if bytes(file.raw[:2]) == b"PK" else _load_legacy(file)
-        return found
+        tensors: dict[str, Any] = _load_zip(file) if bytes(file.raw[:2]) == b"PK" else _load_legacy(file)
+        return tensors
     except ArchiveError as error:
         raise file.error(_FORMAT, f"a damaged zip archive ({error})") from None
     except PickleError as error:
@@ -163,8 +163,8 @@ class _View:
 
 def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
     step = 1
-    for extent, found in zip(reversed(size), reversed(stride)):
-        if extent != 1 and found != step:
+    for extent, actual in zip(reversed(size), reversed(stride)):
+        if extent != 1 and actual != step:
             return False
         step *= extent
     return True
@@ -172,7 +172,7 @@ def _row_major(size: Sequence[int], stride: Sequence[int]) -> bool:
 
 def _rebuilt(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
     """A tensor with further attributes, which are left out."""
-    if not isinstance(function, Named) or function.build is _rebuilt:
+    if not isinstance(function, PickledGlobal) or function.build is _rebuilt:
         raise PickleError("a tensor with attributes that is made by no function of tensors")
     return function(arguments)
 
@@ -223,32 +223,32 @@ _BUILDERS: dict[str, Any] = {
 
 
 def _with_tensors(value: Any) -> Any:
-    """`value` with a tensor for each view, and lists, tuples and dicts as they are (made anew)."""
-    made: dict[int, Any] = {}
+    """`value` with a tensor for each view, and lists, tuples and dicts as they are (rebuilt)."""
+    tensor_of: dict[int, Any] = {}
     tensors, strided = Budget(_MAX_TENSORS), Budget(_MAX_STRIDED)
 
     def of(part: Any, depth: int) -> Any:
         if depth > _MAX_DEPTH:
             raise PickleError(f"lists or dicts nested more than {_MAX_DEPTH} deep")
-        if id(part) in made:
-            return made[id(part)]
+        if id(part) in tensor_of:
+            return tensor_of[id(part)]
         if isinstance(part, _View):
             tensors.spend(1)
             strided.spend(part.is_strided)
-            made[id(part)] = part.tensor()
+            tensor_of[id(part)] = part.tensor()
         elif isinstance(part, dict):
             named: dict[Any, Any] = {}
-            made[id(part)] = named
+            tensor_of[id(part)] = named
             named.update((key, of(inner, depth + 1)) for key, inner in part.items())
         elif isinstance(part, list):
             items: list[Any] = []
-            made[id(part)] = items
+            tensor_of[id(part)] = items
             items.extend(of(inner, depth + 1) for inner in part)
         elif isinstance(part, tuple):
-            made[id(part)] = tuple(of(inner, depth + 1) for inner in part)
+            tensor_of[id(part)] = tuple(of(inner, depth + 1) for inner in part)
         else:
             return part
-        return made[id(part)]
+        return tensor_of[id(part)]
 
     return of(value, 0)
 
@@ -333,14 +333,14 @@ def _load_legacy(file: TensorFile) -> Any:
     if not isinstance(keys, list):
         raise file.error(_FORMAT, "the list of its storages is missing")
     for key in keys:
-        found = storages.get(key) if isinstance(key, str) else None
-        if found is None:
+        storage_found = storages.get(key) if isinstance(key, str) else None
+        if storage_found is None:
             raise file.error(_FORMAT, "a storage that belongs to no tensor")
         count = int.from_bytes(file.raw[at : at + 8], "little")
-        size = found.count * found.dtype.itemsize
-        if count != found.count or at + 8 + size > file.nbytes:
-            raise file.error(_FORMAT, f"storage {key} of {found.count} elements is cut off, or says {count}")
-        found.start = at + 8
+        size = storage_found.count * storage_found.dtype.itemsize
+        if count != storage_found.count or at + 8 + size > file.nbytes:
+            raise file.error(_FORMAT, f"storage {key} of {storage_found.count} elements is cut off, or says {count}")
+        storage_found.start = at + 8
         at += 8 + size
     return _with_tensors(structure)
 

@@ -11,7 +11,7 @@ from tinyexplore.renderer.program import RenderError, check_bitcast
 from tinyexplore.renderer.text import ATOM, LOOSE, PRODUCT, SUM, TextWriter, infix
 from tinyexplore.target import TENSOR_CORES
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
 _NAMED_AS_IN_LIBM = (
@@ -98,15 +98,15 @@ class CArithmetic(TextWriter):
         return self.needs(name, lambda: parts.CONVERSIONS[name])
 
     def prelude(self) -> list[SourceLine]:
-        """Vector types and helpers, each line with the UOps that asked for it."""
-        found = []
+        """Vector types and helpers, each line with the UOps that requested it."""
+        definitions = []
         for dtype, users in self._types.items():
             for text in self.vector_type(dtype).split("\n"):
-                found.append(SourceLine(text, tuple(dict.fromkeys(users))))
+                definitions.append(SourceLine(text, tuple(dict.fromkeys(users))))
         for text, users in self._helpers.values():
             for line in text.split("\n"):
-                found.append(SourceLine(line, tuple(dict.fromkeys(users))))
-        return found
+                definitions.append(SourceLine(line, tuple(dict.fromkeys(users))))
+        return definitions
 
     def constant(self, node: UOp) -> str:
         assert isinstance(node.dtype, DType)
@@ -132,8 +132,8 @@ class CArithmetic(TextWriter):
             return self.bitcast(self.operand(node.src[0], ATOM), source, dtype), SUM
         if op is Ops.WHERE:
             return self.where(node, source, dtype), LOOSE
-        if source.count == 1 and (source is dtypes.int64 or op in Group.COMPARE) and source not in BITS_ONLY:
-            if op in (Ops.ADD, Ops.MUL) or op in Group.COMPARE:
+        if source.count == 1 and (source is dtypes.int64 or op in OpGroups.COMPARE) and source not in BITS_ONLY:
+            if op in (Ops.ADD, Ops.MUL) or op in OpGroups.COMPARE:
                 return infix(self, node)
         if op in (Ops.IDIV, Ops.MOD) and dtypes.is_int(dtype):
             return self.divide(node, op, dtype)
@@ -149,8 +149,8 @@ class CArithmetic(TextWriter):
         if dtype.scalar in BITS_ONLY:
             wide = dtypes.float32.vec(dtype.count)
             text, tightness = self.arithmetic(op, wide, [self.cast(value, dtype, wide) for value in values])
-            return (text, tightness) if op in Group.COMPARE else (self.cast(f"({text})", wide, dtype), ATOM)
-        if op in Group.COMPARE:
+            return (text, tightness) if op in OpGroups.COMPARE else (self.cast(f"({text})", wide, dtype), ATOM)
+        if op in OpGroups.COMPARE:
             return self.compare(op, dtype, values)
         if dtypes.is_bool(dtype):
             return self.bool_arithmetic(op, dtype, values)
@@ -162,7 +162,7 @@ class CArithmetic(TextWriter):
             return (
                 f"-{values[0]}" if dtype.count > 1 or dtype.itemsize >= 4 else f"({SCALAR[dtype]})-{values[0]}"
             ), SUM
-        if op in Group.DOT:
+        if op in OpGroups.DOT:
             return self.dot(op, dtype, values), ATOM
         if op is Ops.SCALE:
             return self.scale(dtype, values), ATOM

@@ -20,7 +20,7 @@ from tinyexplore.renderer.program import (
 from tinyexplore.renderer.text import ATOM, LOOSE, variable_name
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 
 
 class CRenderer:
@@ -79,7 +79,7 @@ class CWriter(CArithmetic):
 
     def write_node(self, node: UOp) -> None:
         op = node.op
-        if op in Group.ALU:
+        if op in OpGroups.ALU:
             text, tightness = self.alu(node)
             if not self.inlined(node, text, tightness):
                 self.declare(node, text)

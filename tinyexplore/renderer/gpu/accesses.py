@@ -28,59 +28,59 @@ def is_vector_access(node: UOp) -> bool:
 def one_by_one(uops: Sequence[UOp]) -> dict[UOp, UOp]:
     """The same program with an access for each lane, for memory that starts anywhere and languages without vectors:
     its nodes in order, and what each stands for."""
-    held = {node for node in uops if node.op is Ops.DEFINE_ACC and is_vector_access(node.src[0])}  # loaded ahead
+    preloaded = {node for node in uops if node.op is Ops.DEFINE_ACC and is_vector_access(node.src[0])}  # loaded ahead
     users = [node for node in uops if node.op is not Ops.GEP and not is_vector_access(node)]
-    users = [node for node in users if node not in held and held.isdisjoint(node.src)]
+    users = [node for node in users if node not in preloaded and preloaded.isdisjoint(node.src)]
     numbers = count(1 + max((node.arg for node in uops if node.op is Ops.DEFINE_ACC), default=-1))
     whole = {src for node in users for src in node.src}  # what a tensor core takes
     lanes: dict[UOp, list[UOp]] = {}  # of each vector
     now: dict[UOp, UOp] = {}
-    found: dict[UOp, UOp] = {}
+    replaced: dict[UOp, UOp] = {}
     for node in uops:
         if node.op is Ops.VECTORIZE and node not in whole:
             lanes[node] = [now[src] for src in node.src]
         elif node.op is Ops.GEP and node.src[0] in lanes:
             now[node] = lanes[node.src[0]][node.arg]
-        elif node in held:
+        elif node in preloaded:
             lanes[node] = [UOp(Ops.DEFINE_ACC, one.dtype, (one,), next(numbers)) for one in lanes[node.src[0]]]
-            found.update(dict.fromkeys(lanes[node], node))
-        elif node.op is Ops.ASSIGN and node.src[0] in held:
+            replaced.update(dict.fromkeys(lanes[node], node))
+        elif node.op is Ops.ASSIGN and node.src[0] in preloaded:
             parts = [UOp(Ops.ASSIGN, one.dtype, (one, new)) for one, new in zip(*map(lanes.__getitem__, node.src))]
-            found.update(dict.fromkeys(parts, node))
+            replaced.update(dict.fromkeys(parts, node))
         elif is_vector_access(node):
-            lanes[node] = accesses_of(node, lanes, now, found)
+            lanes[node] = accesses_of(node, lanes, now, replaced)
             if node.op is Ops.STORE:
                 now[node] = lanes[node][-1]  # which a barrier comes after
             elif node in whole:
                 now[node] = UOp(Ops.VECTORIZE, node.dtype, tuple(lanes[node]))
-                found[now[node]] = node
+                replaced[now[node]] = node
         else:
             now[node] = node.replace(src=tuple([now[src] for src in node.src]))
-            found[now[node]] = node
-    return found
+            replaced[now[node]] = node
+    return replaced
 
 
-def accesses_of(node: UOp, lanes: dict[UOp, list[UOp]], now: dict[UOp, UOp], found: dict[UOp, UOp]) -> list[UOp]:
+def accesses_of(node: UOp, lanes: dict[UOp, list[UOp]], now: dict[UOp, UOp], replaced: dict[UOp, UOp]) -> list[UOp]:
     """An access for each lane of `node`, put into `found` with all that they need."""
     memory, idx, *valid = [now[src] for src in node.src[0].src]
     value = node if node.op is Ops.LOAD else node.src[1]
     after = [now[src] for src in node.src[1 if node.op is Ops.LOAD else 2 :]]
     assert isinstance(value.dtype, DType)
-    made = []
+    loads = []
     for lane in range(value.dtype.count):
         step = index_const(lane)
         place = memory.index(idx + step if lane else idx, *valid)
         needs = [step, place.src[1], place]
         if node.op is Ops.LOAD:
-            made.append(UOp(Ops.LOAD, value.dtype.scalar, (place, *after)))
+            loads.append(UOp(Ops.LOAD, value.dtype.scalar, (place, *after)))
         else:
-            known = lanes.get(value)
-            element = UOp(Ops.GEP, value.dtype.scalar, (now[value],), lane) if known is None else known[lane]
+            lane_nodes = lanes.get(value)
+            element = UOp(Ops.GEP, value.dtype.scalar, (now[value],), lane) if lane_nodes is None else lane_nodes[lane]
             needs.append(element)
-            made.append(UOp(Ops.STORE, dtypes.void, (place, element, *after)))
-        for one in (*needs, made[-1]):
-            found.setdefault(one, node)
-    return made
+            loads.append(UOp(Ops.STORE, dtypes.void, (place, element, *after)))
+        for one in (*needs, loads[-1]):
+            replaced.setdefault(one, node)
+    return loads
 
 
 __all__ = ["ALIGNMENT", "in_vectors", "one_by_one"]

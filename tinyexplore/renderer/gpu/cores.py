@@ -10,7 +10,7 @@ from __future__ import annotations
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.c.parts import SCALAR, short
 from tinyexplore.renderer.gpu.accesses import ALIGNMENT
-from tinyexplore.target import Layout, TensorCore
+from tinyexplore.target import FragmentLayout, TensorCore
 
 WORD_BYTES = 4
 
@@ -54,7 +54,7 @@ def _cuda(core: TensorCore) -> list[str]:
     return [*lines, f"asm volatile({instruction}", f"  : {', '.join(results)} : {', '.join(inputs)});"]
 
 
-def words(core: TensorCore, name: str, layout: Layout) -> list[str]:
+def words(core: TensorCore, name: str, layout: FragmentLayout) -> list[str]:
     """How each 32-bit register of a factor is made: elements side by side, the first one lowest; or a float of fewer
     bits, which an instruction rounds."""
     if core.mantissa:
@@ -62,14 +62,14 @@ def words(core: TensorCore, name: str, layout: Layout) -> list[str]:
         return [f'; {round_it} : "=r"({name}{n}) : "f"({name}.of[{n}]));' for n in range(layout.registers)]
     each = WORD_BYTES // core.factor.itemsize
     unsigned = "(uint32_t)(uint8_t)" if core.factor is dtypes.int8 else "(uint32_t)"  # a sign stays in its byte
-    found = []
+    texts = []
     for first in range(0, layout.registers, each):
         parts = []
         for place in range(each):
             part = f"{unsigned}{name}.of[{first + place}]"
             parts.append(f"{part} << {place * core.factor.bits}" if place else part)
-        found.append(f" = {' | '.join(parts)};")
-    return found
+        texts.append(f" = {' | '.join(parts)};")
+    return texts
 
 
 def _hip(core: TensorCore) -> list[str]:
@@ -93,8 +93,8 @@ def _metal(core: TensorCore) -> list[str]:
     kind = {dtypes.float16: "half", dtypes.bfloat16: "bfloat", dtypes.float32: "float"}[core.factor]
     lines = [f"simdgroup_matrix<{kind}, 8, 8> x, y;", "simdgroup_matrix<float, 8, 8> z;"]
     for place in range(core.a.registers):
-        for matrix, held in (("x", "a"), ("y", "b")):
-            value = f"{held}.of[{place}]" if kind == "float" else f"as_type<{kind}>({held}.of[{place}])"
+        for matrix, operand in (("x", "a"), ("y", "b")):
+            value = f"{operand}.of[{place}]" if kind == "float" else f"as_type<{kind}>({operand}.of[{place}])"
             lines.append(f"{matrix}.thread_elements()[{place}] = {value};")
         lines.append(f"z.thread_elements()[{place}] = c.of[{place}];")
     lines.append(f"{core.call}(z, x, y, z);")

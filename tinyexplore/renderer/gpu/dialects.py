@@ -26,21 +26,21 @@ WIDTHS = (2, 4, 8, 16)  # of OpenCL's vectors
 def _vector_names() -> dict[str, str]:
     """OpenCL's words for vector types, and for what is called by them."""
     words = {**_INTEGERS, "int8_t": "char"}
-    found = {}
+    names = {}
     for dtype, name in SHORT.items():
         if dtype in BITS_ONLY:
             continue
         scalar = "char" if dtype is dtypes.bool else words.get(SCALAR[dtype], SCALAR[dtype])
         for lanes in WIDTHS:
             for verb in ("", "convert_", "as_"):
-                found[f"{verb}{name}x{lanes}"] = f"{verb}{scalar}{lanes}"
-    return found
+                names[f"{verb}{name}x{lanes}"] = f"{verb}{scalar}{lanes}"
+    return names
 
 
 def _portable(text: str) -> str:
     """A helper without the type that only some C compilers have."""
-    head, found, rest = text.partition("#ifdef __FLT16_MAX__\n")
-    return head + rest.partition("#else\n")[2].replace("#endif\n", "") if found else text
+    head, separator, rest = text.partition("#ifdef __FLT16_MAX__\n")
+    return head + rest.partition("#else\n")[2].replace("#endif\n", "") if separator else text
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from tinyexplore.renderer.program import (
 from tinyexplore.renderer.text import ATOM, SUM, variable_name
 from tinyexplore.target import GPUS, TENSOR_CORES, Target
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import is_exact
 from tinyexplore.uop.symbolic import text
 
@@ -73,7 +73,7 @@ class GPURenderer:
 
 def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
     """The same program in each other language of GPUs that has all its types and functions."""
-    found = []
+    programs = []
     for gpu in {one.language: one for one in GPUS.values()}.values():
         if any(node.op is Ops.WMMA for node in spec.uops):
             continue  # each language has tensor cores of its own
@@ -81,8 +81,8 @@ def in_other_languages(spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, .
             continue
         if any(node.op in gpu.lacks_ops for node in spec.uops) or (gpu.language == WGSL and too_wide(spec.uops)):
             continue
-        found.append((gpu.language, tuple(written(gpu.language, spec.name, spec.uops))))
-    return found
+        programs.append((gpu.language, tuple(written(gpu.language, spec.name, spec.uops))))
+    return programs
 
 
 def written(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
@@ -97,7 +97,7 @@ def written(language: str, name: str, uops: Sequence[UOp]) -> list[SourceLine]:
 def check_types(target: Target, uops: Sequence[UOp]) -> None:
     """RenderError where a program computes with a type that the target lacks."""
     for node in uops:
-        if target.has_local and node.op in Group.ALU and node.dtype.count > 1:
+        if target.has_local and node.op in OpGroups.ALU and node.dtype.count > 1:
             raise RenderError(
                 f"{node.dtype!r}: programs for GPUs compute with no vectors, for each work-item is a lane"
             )
@@ -162,10 +162,10 @@ class GPUWriter(CWriter):
         """A line of C99 in the dialect's words."""
         line = line.replace("static inline", self.dialect.helper).replace("static const", "const")
 
-        def word(found: re.Match[str]) -> str:
-            if found[1] is not None:
-                return found[1] + self.names[found[2]]
-            return self.names.get(found[0], found[0])
+        def word(match: re.Match[str]) -> str:
+            if match[1] is not None:
+                return match[1] + self.names[match[2]]
+            return self.names.get(match[0], match[0])
 
         return _WORD.sub(word, line)
 
@@ -252,7 +252,7 @@ class GPUWriter(CWriter):
         self.line(f"{condition}{place} = {self.operand(value)};")
 
     def vector_at(self, index: UOp, dtype: DType, const: str = "") -> tuple[str, UOp | None]:
-        """A vector where it lies in memory, and the condition under which it may be touched."""
+        """A vector where it lies in memory, and the condition under which it may be accessed."""
         buffer, _, valid = self.place(index)
         space = self.dialect.spaces[is_shared(index.src[0])]
         return f"*({space}{const}{self.vector(dtype)}*)({buffer} + {self.operand(index.src[1], SUM)})", valid

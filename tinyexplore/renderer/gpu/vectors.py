@@ -1,6 +1,6 @@
 """OpenCL C for a device that is a CPU: the kernels of the C renderer, in OpenCL's own vector types.
 
-A work-item is a thread: each does its share of the THREAD axis, and is a group by itself. Vectors of bools are masks,
+A work-item is a thread: each does its share of the THREAD axis, and is a group alone. Vectors of bools are masks,
 `charN` of 0 and -1, and 16-bit floats are kept as their bits, as in `renderer/c`; types and helpers have the C
 renderer's names here too, and `words` puts OpenCL's in their place.
 """
@@ -50,14 +50,14 @@ _CONVERSIONS = {  # of vectors, by the helper that does it for one number; {n}: 
 def scratch_in_memory(uops: Sequence[UOp]) -> list[tuple[UOp, int]]:
     """The scratch memory that is too large for a stack, with the bytes that each work-item has of it: of the whole, a
     buffer that comes after a program's other arguments, each has a part."""
-    found = []
+    buffers = []
     for node in uops:
         if node.op is Ops.DEFINE_LOCAL:
             assert isinstance(node.dtype, PtrDType)
             nbytes = node.dtype.size * node.dtype.base.itemsize
             if nbytes > STACK_LIMIT_BYTES:
-                found.append((node, -(-nbytes // LINE_BYTES) * LINE_BYTES))
-    return found
+                buffers.append((node, -(-nbytes // LINE_BYTES) * LINE_BYTES))
+    return buffers
 
 
 class VectorRenderer:

@@ -22,7 +22,7 @@ from tinyexplore.renderer.program import (
 )
 from tinyexplore.renderer.text import ATOM, LOOSE, SUM, variable_name
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.symbolic import text as size_text
 
@@ -89,7 +89,7 @@ _OF_BOOLS = {Ops.CMPLT: "!{0} & {1}", Ops.CMPLE: "!{0} | {1}", Ops.CMPEQ: "{0} =
 
 
 def too_wide(uops: Sequence[UOp]) -> str:
-    """Which numbers of a program WGSL has no type for, in words; "" where it has all."""
+    """Which numbers of a program WGSL has no type for, as text; "" where it has all."""
     for node in uops:
         base = node.dtype.base if isinstance(node.dtype, PtrDType) else node.dtype
         if base is dtypes.int64 and (isinstance(node.dtype, PtrDType) or not is_short(node)):
@@ -160,16 +160,16 @@ class WGSLWriter(CWriter):
         kinds = {node.arg[:-1] for node in self.uops if node.op is Ops.SPECIAL}
         if self.spread:
             kinds.add("gidx")
-        given = [f"@builtin({what}) {name}: vec3<u32>" for kind, (what, name) in PLACES.items() if kind in kinds]
+        parameters = [f"@builtin({what}) {name}: vec3<u32>" for kind, (what, name) in PLACES.items() if kind in kinds]
         if self.spread:
-            given += ["@builtin(num_workgroups) groups: vec3<u32>", "@builtin(local_invocation_index) one: u32"]
+            parameters += ["@builtin(num_workgroups) groups: vec3<u32>", "@builtin(local_invocation_index) one: u32"]
         sizes = ", ".join(map(str, launch.group or (ITEMS,)))
         return [
             *bindings,
             *self.shared,
             *self.prelude(),
             SourceLine(f"@compute @workgroup_size({sizes})", ()),
-            SourceLine(f"fn {name}({', '.join(given)}) {{", (*buffers, *variables, *roots)),
+            SourceLine(f"fn {name}({', '.join(parameters)}) {{", (*buffers, *variables, *roots)),
             *self.lines,
             SourceLine("}", ()),
         ]
@@ -276,7 +276,7 @@ class WGSLWriter(CWriter):
             return f"{left} {'<<' if op is Ops.SHL else '>>'} u32({right})", LOOSE
         if (rounded := _rounded(node)) is not None:
             return f"round({self.operand(rounded)})", ATOM
-        if op in Group.COMPARE and source is dtypes.bool:
+        if op in OpGroups.COMPARE and source is dtypes.bool:
             return _OF_BOOLS[op].format(*[self.operand(src, ATOM) for src in node.src]), LOOSE
         if op is Ops.CMPNE and isinstance(source, DType) and dtypes.is_float(source):  # != says nothing of NaN
             return "!({} == {})".format(*[self.operand(src, ATOM) for src in node.src]), ATOM

@@ -14,7 +14,7 @@ from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.program import RenderError, check_bitcast
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine, source_line
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds, is_exact
 from tinyexplore.uop.semantics import bfloat16_bits
 
@@ -183,7 +183,7 @@ class InstructionWriter:
             kind = register_type(dtype)
             condition = register_type(source)
             return self.value(f"select {condition} {values[0]}, {kind} {values[1]}, {kind} {values[2]}", "where")
-        if op in Group.DOT:
+        if op in OpGroups.DOT:
             return self.dot(op, dtype, values)
         return self.arithmetic(node, op, source, values)
 
@@ -213,8 +213,8 @@ class InstructionWriter:
         )
         zero = literal(0, dtype)
         too_much = self.call(result, name, (result, zero), (parts, offset), (parts, y), hint="offset")
-        found = self.call(result, name, (result, acc), (parts, x), (parts, y), hint="dot")
-        return self.value(f"sub {result} {found}, {too_much}", "dot")
+        product = self.call(result, name, (result, acc), (parts, x), (parts, y), hint="dot")
+        return self.value(f"sub {result} {product}, {too_much}", "dot")
 
     def scale(self, dtype: DType, x: str, n: str) -> str:
         """x times 2 to the power of n rounded down, by AVX-512's own instruction for it."""
@@ -225,8 +225,8 @@ class InstructionWriter:
         values = [(kind, self.lanes(value, dtype, lanes)) for value in (x, n)]
         every = (f"i{max(lanes, 8)}", "-1")
         rounding = [("i32", "4")] if bits == REGISTER_BITS else []  # as the processor is set
-        found = self.call(kind, name, *values, (kind, "zeroinitializer"), every, *rounding, hint="scale")
-        return self.lanes(found, wide, dtype.count)
+        scaled = self.call(kind, name, *values, (kind, "zeroinitializer"), every, *rounding, hint="scale")
+        return self.lanes(scaled, wide, dtype.count)
 
     def table(self, node: UOp, index: str) -> str:
         """The lanes of a register that the low bits of `index` name."""
@@ -259,8 +259,8 @@ class InstructionWriter:
         if dtype.scalar in _COMPUTED_IN_FLOAT32:
             wide = dtypes.float32.vec(dtype.count)
             result = self.arithmetic(node, op, wide, [self.cast(value, dtype, wide) for value in values])
-            return result if op in Group.COMPARE else self.cast(result, wide, dtype)
-        if op in Group.COMPARE:
+            return result if op in OpGroups.COMPARE else self.cast(result, wide, dtype)
+        if op in OpGroups.COMPARE:
             return self.compare(op, dtype, values)
         if dtypes.is_float(dtype):
             return self.float_op(node, op, dtype, values)

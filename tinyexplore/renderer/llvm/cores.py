@@ -32,14 +32,16 @@ def product_of(writer: InstructionWriter, core: TensorCore, node: UOp, values: S
     lists.append(", ".join(f"${count + len(words) + place}" for place in range(count)))
     text = f"{core.call} {', '.join(f'{{{one}}}' for one in lists)};"
     constraints = ",".join([f"={letter}"] * count + ["r"] * len(words) + [letter] * count)
-    given = ", ".join([f"i32 {word}" for word in words] + [f"{result} {part}" for part in parts])
+    operands = ", ".join([f"i32 {word}" for word in words] + [f"{result} {part}" for part in parts])
     struct = f"{{ {', '.join([result] * count)} }}"
-    made = writer.value(f'call {struct} asm sideeffect "{text}", "{constraints}"({given}) convergent', "mma")
-    found = "poison"
+    result_struct = writer.value(
+        f'call {struct} asm sideeffect "{text}", "{constraints}"({operands}) convergent', "mma"
+    )
+    vector = "poison"
     for place in range(count):
-        part = writer.value(f"extractvalue {struct} {made}, {place}", "d")
-        found = writer.value(f"insertelement {kinds[2]} {found}, {result} {part}, i64 {place}", "held")
-    return found
+        part = writer.value(f"extractvalue {struct} {result_struct}, {place}", "d")
+        vector = writer.value(f"insertelement {kinds[2]} {vector}, {result} {part}, i64 {place}", "held")
+    return vector
 
 
 def _words_of(core: TensorCore, registers: int) -> range:
@@ -47,15 +49,15 @@ def _words_of(core: TensorCore, registers: int) -> range:
     return range(registers * core.factor.itemsize // dtypes.uint32.itemsize)
 
 
-def _words(value: Value, core: TensorCore, kind: str, held: str) -> list[str]:
+def _words(value: Value, core: TensorCore, kind: str, kind_of_value: str) -> list[str]:
     """A factor as words; a float of fewer bits is rounded first."""
     count = int(kind[1:].partition(" ")[0])
     if core.mantissa:
-        parts = [value(f"extractelement {kind} {held}, i64 {place}", "part") for place in range(count)]
+        parts = [value(f"extractelement {kind} {kind_of_value}, i64 {place}", "part") for place in range(count)]
         rounding = 'call i32 asm "cvt.rna.tf32.f32 $0, $1;", "=r,f"'
         return [value(f"{rounding}(float {part})", "tf32") for part in parts]
     words = _words_of(core, count)
-    packed = value(f"bitcast {kind} {held} to <{len(words)} x i32>", "words")
+    packed = value(f"bitcast {kind} {kind_of_value} to <{len(words)} x i32>", "words")
     return [value(f"extractelement <{len(words)} x i32> {packed}, i64 {place}", "word") for place in words]
 
 

@@ -7,10 +7,10 @@ from itertools import chain
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.renderer.program import Effort
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.uop import ops_mask
 
-WORK = Group.ALU | {Ops.LOAD, Ops.STORE}
+WORK = OpGroups.ALU | {Ops.LOAD, Ops.STORE}
 LONG = 100  # UOps: what opts have written out; shorter programs are worth all that LLVM knows, and soon done
 BRIEF = 256  # UOps done, loops counted as often as they run: about 0.1 µs, whatever the code looks like
 LANES = ops_mask((Ops.GEP,))

@@ -27,7 +27,7 @@ from tinyexplore.renderer.program import (
 )
 from tinyexplore.target import TENSOR_CORES, Target
 from tinyexplore.trace import SourceLine, recording
-from tinyexplore.uop import Group, Ops, UOp, graph_rewrite
+from tinyexplore.uop import OpGroups, Ops, UOp, graph_rewrite
 from tinyexplore.uop.double import DOUBLE
 from tinyexplore.uop.remainder import REMAINDER
 from tinyexplore.uop.transcendental import TRANSCENDENTAL
@@ -35,21 +35,26 @@ from tinyexplore.uop.transcendental import TRANSCENDENTAL
 CHOSEN_ITEMS = 256  # of a group that the program leaves to the runtime, where a backend has to say it
 LETTERS = "xyz"
 FUNCTIONS = TRANSCENDENTAL + DOUBLE + REMAINDER
-_WRITTEN_OUT = Group.TRANSCENDENTAL | {Ops.MOD}
+_WRITTEN_OUT = OpGroups.TRANSCENDENTAL | {Ops.MOD}
 # what has no formula here, and no instruction there: C's functions, which GPUs are not linked with
 _NOT_THERE = frozenset({Ops.ERF, Ops.POW, Ops.TANH, Ops.SIN, Ops.COS, Ops.EXP, Ops.EXP2, Ops.LOG, Ops.LOG2})
 
 
 @dataclass(frozen=True)
 class Backend:
-    """A target of LLVM's for GPUs.
+    """A GPU backend of LLVM.
 
-    language, words: its assembly's short name and full one. kernel: the calling convention of kernels. numbers: the
-    function that tells a work-item's number, by the first letters of a SPECIAL ({x}: its letter); size: how many
-    work-items a group has, "" where the program says so. barrier: instructions. private: the address space of what a
-    work-item alone has, "" where it is the general one. limit: how it is said that groups have so many work-items
-    ({x}, {y}, {z}, {all}). native: functions of float32 that are an instruction. features: what is to be asked
-    of LLVM for some GPUs.
+    language: the short name of its assembly.
+    words: the full name of its assembly.
+    triple: LLVM's target triple.
+    kernel: the calling convention of kernels.
+    numbers: the intrinsic that returns a work-item's number, by the first letters of a SPECIAL ({x}: its dimension).
+    size: the intrinsic that returns the size of a group; "" where the program states it.
+    barrier: the instructions of a barrier.
+    private: the address space of private memory; "" for the generic one.
+    limit: the attribute that states the size of a group ({x}, {y}, {z}, {all}).
+    native: functions of float32 that are a single instruction.
+    features: LLVM features that some GPUs need, by GPU.
     """
 
     language: str
@@ -138,9 +143,9 @@ class _KernelWriter(FunctionWriter):
         parameters = []
         for node in buffers:
             assert isinstance(node.dtype, PtrDType)
-            given, size = f"{self.names[node]}.global", node.dtype.base.itemsize
-            parameters.append(f"ptr addrspace(1) noalias align {size} {given}")
-            self.entry_block.append(cast_line(self.names[node], "ptr addrspace(1)", given, node))
+            pointer, size = f"{self.names[node]}.global", node.dtype.base.itemsize
+            parameters.append(f"ptr addrspace(1) noalias align {size} {pointer}")
+            self.entry_block.append(cast_line(self.names[node], "ptr addrspace(1)", pointer, node))
         parameters += [f"i64 {self.names[node]}" for node in variables]
         roots = [node for node in uops if node.op in (Ops.STORE, Ops.RANGE, Ops.SPECIAL)]
         head = f"define {self.backend.kernel} void @{name}({', '.join(parameters)}) nounwind{self.limit(uops)} {{"
@@ -192,8 +197,8 @@ class _KernelWriter(FunctionWriter):
         group, item = self.number("gidx", dimension), self.number("lidx", dimension)
         size = self.number("", dimension)
         first = self.value(f"mul nuw nsw i64 {group}, {size}", "first")
-        found = self.names[node] = self.value(f"add nuw nsw i64 {first}, {item}", "idx")
-        inside = self.value(f"icmp slt i64 {found}, {self.operand(end)}", "inside")
+        index = self.names[node] = self.value(f"add nuw nsw i64 {first}, {item}", "idx")
+        inside = self.value(f"icmp slt i64 {index}, {self.operand(end)}", "inside")
         self.has_guard = True
         here = f"item.at{len(self.lines)}"
         self.raw(f"  br i1 {inside}, label %{here}, label %outside")
@@ -237,18 +242,18 @@ class _KernelWriter(FunctionWriter):
         stands = [UOp(Ops.DEFINE_ACC, src.dtype, (), number) for number, src in enumerate(node.src)]
         with recording(None):
             formula = graph_rewrite(UOp(node.op, dtype, tuple(stands), node.arg), FUNCTIONS, self.formulas)
-        known = dict(zip(stands, values))
+        operands = dict(zip(stands, values))
         for inner in formula.toposort():
-            if inner.op is Ops.CONST or inner in known:
+            if inner.op is Ops.CONST or inner in operands:
                 continue
-            sources = [known.get(src) or self.operand(src) for src in inner.src]
+            sources = [operands.get(src) or self.operand(src) for src in inner.src]
             if inner.op in _NOT_THERE and not (inner.op in self.backend.native and inner.dtype is dtypes.float32):
                 raise RenderError(
                     f"{inner.op.name} of {inner.dtype!r}: no function of it in {self.backend.words} without the "
                     "vendor's library; cast to float32"
                 )
-            known[inner] = super().alu(inner, sources)
-        return known[formula]
+            operands[inner] = super().alu(inner, sources)
+        return operands[formula]
 
 
 def cast_line(name: str, kind: str, value: str, node: UOp) -> SourceLine:

@@ -39,10 +39,10 @@ from tinyexplore.renderer.program import (
 from tinyexplore.renderer.text import variable_name
 from tinyexplore.target import TENSOR_CORES, Target
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
-# what a function says of its effort, for readers of the IR: what compiles it goes by `ProgramSpec.options`
+# what a function says of its effort, for readers of the IR: what compiles it depends on `ProgramSpec.options`
 EFFORT_ATTRIBUTE = {Effort.FULL: "", Effort.LIGHT: ' "effort"="light"', Effort.LEAST: ' "effort"="least"'}
 WITHOUT_LINES = frozenset({Ops.CONST, Ops.BARRIER, Ops.INDEX})  # written where they are used: by LOAD and STORE
 ACCESSES = frozenset({Ops.LOAD, Ops.STORE, Ops.PREFETCH})
@@ -149,7 +149,7 @@ class FunctionWriter(InstructionWriter):
 
     def write_nodes(self, nodes: Sequence[UOp]) -> None:
         """`nodes`, one after the other."""
-        names, unwritten, arithmetic, without_lines = self.names, self.unwritten, Group.ALU, self.without_lines
+        names, unwritten, arithmetic, without_lines = self.names, self.unwritten, OpGroups.ALU, self.without_lines
         for node in nodes:
             if node.op in without_lines or node in unwritten:
                 continue
@@ -164,13 +164,13 @@ class FunctionWriter(InstructionWriter):
                 self.write_node(node)
 
     def attributes(self) -> str:
-        """What LLVM is told of both functions. What it knows of the CPU it makes anew for each set of attributes that
+        """What LLVM is told of both functions. What it knows of the CPU it rebuilds for each set of attributes that
         say something of it, which takes a millisecond, so these are two at the most."""
         width = f' "prefer-vector-width"="{max(128, self.target.vector_bytes * 8)}"'
         return f"noinline nounwind{'' if self.effort is Effort.LEAST else width}{EFFORT_ATTRIBUTE[self.effort]}"
 
     def has_long_vectors(self, uops: Sequence[UOp]) -> bool:
-        """True where vectors take several registers: work beside which it costs nothing to compute each address anew.
+        """True where vectors take several registers: work beside which it costs nothing to compute each address again.
 
         What LLVM would do to make it cheaper takes a tenth to a sixth of the time that a product takes to compile.
         """
@@ -180,12 +180,12 @@ class FunctionWriter(InstructionWriter):
     def parameters(self, buffers: Sequence[UOp], variables: Sequence[UOp]) -> list[str]:
         """The buffers and integers that a kernel takes, and what LLVM's passes may know of them."""
         aligned = {node.src[0].src[0] for node in self.streaming}
-        found = []
+        declarations = []
         for node in buffers:
             assert isinstance(node.dtype, PtrDType)
             align = self.target.line_bytes if node in aligned else node.dtype.base.itemsize
-            found.append(f"ptr noalias align {align} {self.names[node]}")
-        return found + [f"i64 {self.names[node]}" for node in variables]
+            declarations.append(f"ptr noalias align {align} {self.names[node]}")
+        return declarations + [f"i64 {self.names[node]}" for node in variables]
 
     def unpacked(self, place: int, node: UOp) -> list[SourceLine]:
         """A buffer's address, or an integer, out of the array that `@name_entry` is given."""
@@ -204,20 +204,20 @@ class FunctionWriter(InstructionWriter):
         """
         texts = [f"define void @{name}_entry(ptr %buffers, i64 %start, i64 %stop) {attributes} {{", "entry:"]
         texts += [line.text for place, node in enumerate(arguments) for line in self.unpacked(place, node)]
-        given = [f"{text.split()[0]} {text.split()[-1]}" for text in parameters]
-        call = ", ".join([*given, "i64 %start", "i64 %stop"])
+        forwarded = [f"{text.split()[0]} {text.split()[-1]}" for text in parameters]
+        call = ", ".join([*forwarded, "i64 %start", "i64 %stop"])
         texts += [f"  tail call void @{name}({call})", "  ret void", "}"]
         return [SourceLine(text, ()) for text in texts]
 
     def unique(self, name: str) -> str:
         """`name`, or `name` with a number where it is taken."""
         count = 1
-        found = name
-        while found in self.used_names:
+        unique_name = name
+        while unique_name in self.used_names:
             count += 1
-            found = f"{name}.{count}"
-        self.used_names.add(found)
-        return found
+            unique_name = f"{name}.{count}"
+        self.used_names.add(unique_name)
+        return unique_name
 
     def label(self, name: str) -> None:
         self.raw(f"{name}:")
@@ -225,12 +225,12 @@ class FunctionWriter(InstructionWriter):
 
     def operand(self, node: UOp) -> str:
         """The register or constant of a source; of an accumulator, what it is now."""
-        found = self.names.get(node)
-        if found is not None:
-            return found
+        operand_text = self.names.get(node)
+        if operand_text is not None:
+            return operand_text
         if node.op is Ops.CONST:
-            found = self.names[node] = literal(node.arg, node.dtype)
-            return found
+            operand_text = self.names[node] = literal(node.arg, node.dtype)
+            return operand_text
         raise RenderError(f"{self.made_by[0]!r} uses {node!r}, which does not come before it in the program")
 
     def write_node(self, node: UOp) -> None:
@@ -317,13 +317,13 @@ class FunctionWriter(InstructionWriter):
         One that serves several places is frozen, so that LLVM works out how that one changes from step to step, and
         not how each of the places does: a tenth of what a product takes to compile.
         """
-        found = self.pointers.get((buffer, position))
-        if found is None:
-            found = self.behind(base, self.names[buffer], position)
+        address = self.pointers.get((buffer, position))
+        if address is None:
+            address = self.behind(base, self.names[buffer], position)
             if (buffer, position) in self.serving:
-                found = self.value(f"freeze ptr {found}", "base")
-            self.pointers[buffer, position] = found
-        return found
+                address = self.value(f"freeze ptr {address}", "base")
+            self.pointers[buffer, position] = address
+        return address
 
     def behind(self, base: DType, start: str, distance: UOp) -> str:
         """A pointer `distance` elements behind another; both are places in one buffer."""
@@ -472,9 +472,9 @@ class FunctionWriter(InstructionWriter):
         self.label(f"{name}.done")
         before, count, merged = self.before[opened]
         self.lines[count] = SourceLine(f"{self.lines[count].text}%{last} ]", self.lines[count].uops)
-        for acc, (held, place) in merged.items():
+        for acc, (register, place) in merged.items():
             here = self.lines[place]
-            phi = f"phi {register_type(acc.dtype)} [ {held}, %{before} ], [ {self.names[acc]}, %{last} ]"
+            phi = f"phi {register_type(acc.dtype)} [ {register}, %{before} ], [ {self.names[acc]}, %{last} ]"
             self.lines[place] = SourceLine(f"  {here.text} = {phi}", here.uops)
             if not runs_always(opened):
                 self.names[acc] = self.value(phi, "after")
@@ -726,18 +726,18 @@ def _written_with(node: UOp, distances: set[UOp]) -> tuple[UOp, ...]:
     """`node` and its sources that have no instruction of their own: constants, and addresses with theirs."""
     if node.op in WRITTEN_ALONE:
         return (node,)
-    found = [node]
+    written = [node]
     for src in node.src:
         if src.op is Ops.CONST:
-            found.append(src)
+            written.append(src)
         elif src.op is Ops.INDEX:
-            found.append(src)
+            written.append(src)
             for inner in src.src:
                 if inner.op is Ops.CONST:
-                    found.append(inner)
+                    written.append(inner)
                 elif inner in distances:
-                    found += (inner, inner.src[1])
-    return tuple(found)
+                    written += (inner, inner.src[1])
+    return tuple(written)
 
 
 def with_debug_info(spec: ProgramSpec, kind: str = "LineTablesOnly") -> str:

@@ -47,12 +47,12 @@ def streaming_stores(uops: Sequence[UOp], target: Target) -> set[UOp]:
             buffer, position = node.src[0].src
             base, offset = _split(position)
             groups.setdefault((buffer, base), []).append((offset, node))
-    found: set[UOp] = set()
+    streamed: set[UOp] = set()
     for (_, base), stores in groups.items():
         for run in _runs(stores):
             if _whole_lines(base, run, target.line_bytes):
-                found.update(store for _, store in run)
-    return found
+                streamed.update(store for _, store in run)
+    return streamed
 
 
 def is_large(buffer: UOp, target: Target) -> bool:

@@ -23,7 +23,7 @@ from tinyexplore.renderer.program import (
 from tinyexplore.renderer.text import ATOM, LOOSE, SUM, TextWriter, infix, variable_name
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds, is_exact
 from tinyexplore.uop.semantics import to_dtype_range
 
@@ -90,7 +90,7 @@ class PythonWriter(TextWriter):
 
     def write_node(self, node: UOp) -> None:
         op = node.op
-        if op in Group.ALU:
+        if op in OpGroups.ALU:
             self.write_alu(node)
             return
         match op:
@@ -247,7 +247,7 @@ class PythonWriter(TextWriter):
         assert isinstance(source, DType)
         if op is Ops.WHERE:
             return f"{self.operand(src[1], SUM)} if {self.operand(src[0], SUM)} else {self.operand(src[2], SUM)}", LOOSE
-        if op in Group.COMPARE:
+        if op in OpGroups.COMPARE:
             return infix(self, node)
         if op in (Ops.MAX, Ops.MIN) and not dtypes.is_bool(dtype) and not any(s.op is Ops.CONST for s in src):
             left, right = (self.operand(item, ATOM) for item in src)
@@ -320,9 +320,9 @@ class WorkItemWriter(PythonWriter):
         elif is_group_barrier(node):
             self.line(f"yield {len(self.lines)}  # barrier")
         elif node.op is Ops.WMMA:
-            held = ", ".join(self.operand(src) for src in node.src)
+            args = ", ".join(self.operand(src) for src in node.src)
             text = (
-                f"{self.variable(node)} = yield {len(self.lines)}, {node.arg!r}, {held}  # with all lanes of the warp"
+                f"{self.variable(node)} = yield {len(self.lines)}, {node.arg!r}, {args}  # with all lanes of the warp"
             )
             self.line(text)
         else:

@@ -16,7 +16,7 @@ from tinyexplore.renderer.wasm.values import (
     shape,
     sign,
 )
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
 _BOOLS = {
@@ -37,7 +37,7 @@ _COMPARE = {Ops.CMPLT: "lt", Ops.CMPLE: "le", Ops.CMPEQ: "eq", Ops.CMPNE: "ne"}
 _EXTREME = {Ops.MAX: "max", Ops.MIN: "min"}
 
 
-class Arithmetic(Casts):
+class WasmArithmetic(Casts):
     """Operations on `Value`s."""
 
     def alu(self, node: UOp) -> Value:
@@ -70,8 +70,8 @@ class Arithmetic(Casts):
         return self.arithmetic(op, source, values)
 
     def long_arithmetic(self, node: UOp, op: Ops) -> Value:
-        """Of int64 scalars: in 32 bits where all that is asked for fits."""
-        narrow = all([src in self.narrow for src in node.src]) and (node in self.narrow or op in Group.COMPARE)
+        """Of int64 scalars: in 32 bits where all that is requested fits."""
+        narrow = all([src in self.narrow for src in node.src]) and (node in self.narrow or op in OpGroups.COMPARE)
         kind = "i32" if narrow else "i64"
         texts = [self.number(src, kind) for src in node.src]
         if op in (Ops.IDIV, Ops.MOD):
@@ -82,8 +82,8 @@ class Arithmetic(Casts):
         """`op` on values that are all of `dtype`."""
         if dtype.scalar in BITS_ONLY:
             wide = dtypes.float32.vec(dtype.count)
-            found = self.arithmetic(op, wide, [self.cast(value, dtype, wide) for value in values])
-            return found if op in Group.COMPARE else self.cast(found, wide, dtype)
+            result = self.arithmetic(op, wide, [self.cast(value, dtype, wide) for value in values])
+            return result if op in OpGroups.COMPARE else self.cast(result, wide, dtype)
         if dtype.count > 1:
             return self.lanes_arithmetic(op, dtype, values)
         return Value((self.scalar_arithmetic(op, dtype, [value.text for value in values]),))
@@ -109,7 +109,7 @@ class Arithmetic(Casts):
                 raise lacking(f"{op.name} of {dtype.scalar!r}")
             return f"({kind}.{name} {' '.join(texts)})"
         text = self.int_text(op, kind, sign(dtype), texts)
-        exact = op in Group.COMPARE or op in _BITS or op in _EXTREME or op in (Ops.SHR, Ops.MOD)
+        exact = op in OpGroups.COMPARE or op in _BITS or op in _EXTREME or op in (Ops.SHR, Ops.MOD)
         return text if exact else self.wrapped(text, dtype)
 
     def int_text(self, op: Ops, kind: str, sign: str, texts: list[str]) -> str:
@@ -235,7 +235,7 @@ class Arithmetic(Casts):
             Ops.CMPEQ: "(v128.not (v128.xor {0} {1}))",
             Ops.CMPNE: "(v128.xor {0} {1})",
             Ops.MULACC: "(v128.or (v128.and {0} {1}) {2})",
-            **{known: f"(v128.{name} {{0}} {{1}})" for known, name in _BOOLS.items()},
+            **{comparison: f"(v128.{name} {{0}} {{1}})" for comparison, name in _BOOLS.items()},
         }
         if op not in forms:
             raise lacking(f"{op.name} of bools")
@@ -255,10 +255,10 @@ class Arithmetic(Casts):
 
     def lane_by_lane(self, op: Ops, dtype: DType, values: Sequence[Value]) -> Value:
         scalar = dtype.scalar
-        held = [self.held(value) for value in values]
+        locals_of = [self.held(value) for value in values]
         lanes = []
         for number in range(dtype.count):
-            texts = [self.lane(value, number, scalar) for value in held]
+            texts = [self.lane(value, number, scalar) for value in locals_of]
             lanes.append(self.scalar_arithmetic(op, scalar, texts))
         return self.put_together(lanes, dtype)
 

@@ -89,7 +89,7 @@ def assemble(text: str) -> bytes:
 
 def _parsed(text: str) -> Form:
     """The one form that the text is."""
-    found: list[Form] = [[]]
+    forms: list[Form] = [[]]
     line, at = 1, 0
     for match in _TOKEN.finditer(text):
         line += text.count("\n", at, match.start())
@@ -98,23 +98,23 @@ def _parsed(text: str) -> Form:
         if word.startswith(";;"):
             continue
         if word == "(":
-            found.append([])
+            forms.append([])
         elif word == ")":
-            if len(found) == 1:
+            if len(forms) == 1:
                 raise AssemblerError(f"line {line}: a closing parenthesis without its opening one")
-            closed = found.pop()
+            closed = forms.pop()
             if not closed or isinstance(closed[0], list):
                 raise AssemblerError(f"line {line}: a form begins with a word")
-            found[-1].append(closed)
+            forms[-1].append(closed)
         else:
             atom = _Atom(word)
             atom.line = line
-            found[-1].append(atom)
-    if len(found) > 1:
-        raise AssemblerError(f"line {line}: {len(found) - 1} parentheses are not closed")
-    if len(found[0]) != 1 or not isinstance(found[0][0], list):
+            forms[-1].append(atom)
+    if len(forms) > 1:
+        raise AssemblerError(f"line {line}: {len(forms) - 1} parentheses are not closed")
+    if len(forms[0]) != 1 or not isinstance(forms[0][0], list):
         raise AssemblerError("the text is not one module")
-    return found[0][0]
+    return forms[0][0]
 
 
 def _error(problem: str, form: Any) -> AssemblerError:

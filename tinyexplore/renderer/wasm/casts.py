@@ -185,8 +185,8 @@ class Casts(ABC):
         int_type = target if dtypes.is_float(source) else source
         ints = dtypes.int32.vec(count)
         if not dtypes.is_float(int_type) and (int_type.scalar.itemsize == 8 or target.scalar is dtypes.uint32):
-            held = self.held(value)
-            scalars = [self.lane(held, lane, source.scalar) for lane in range(count)]
+            local = self.held(value)
+            scalars = [self.lane(local, lane, source.scalar) for lane in range(count)]
             return self.put_together([self.cast_scalar(x, source.scalar, target.scalar) for x in scalars], target)
         if not dtypes.is_float(source):
             words = self.resized(value, 4, count, signed=letter == "s")
@@ -231,11 +231,11 @@ class Casts(ABC):
         """`count` integers with lanes of so many bytes: extended, or their low bits."""
         while value.lane < lane:
             name = f"{int_shape(2 * value.lane)}.extend_{{}}_{int_shape(value.lane)}_{'s' if signed else 'u'}"
-            wanted = registers(count, 2 * value.lane)
-            if wanted > 1:
+            count_after = registers(count, 2 * value.lane)
+            if count_after > 1:
                 value = self.held(value)
             parts = [f"({name.format(half)} {part})" for part in value.parts for half in ("low", "high")]
-            value = Value(tuple(parts[:wanted]), 2 * value.lane)
+            value = Value(tuple(parts[:count_after]), 2 * value.lane)
         while value.lane > lane:
             half = value.lane // 2
             taken = [byte for start in range(0, 2 * REGISTER_BYTES, value.lane) for byte in range(start, start + half)]

@@ -66,9 +66,9 @@ class Accesses(Casts):
         return f"(i32.add {self.start_of(buffer)} {text})"
 
     def start_of(self, buffer: UOp) -> str:
-        found = self.values.get(buffer)
-        if found is not None:
-            return found.text
+        start = self.values.get(buffer)
+        if start is not None:
+            return start.text
         if buffer.op is not Ops.DEFINE_GLOBAL:
             raise RenderError(f"{buffer!r} is used before it comes in the program")
         return f"(local.get $data{buffer.arg})"
@@ -202,11 +202,11 @@ class Accesses(Casts):
 def _pieces(dtype: DType, offset: int) -> list[tuple[int, int]]:
     """Where each register's bytes begin, and how many they are."""
     total = dtype.count * lane_bytes(dtype)
-    found = []
+    pieces = []
     for number in range(registers(dtype.count, lane_bytes(dtype))):
         start = number * REGISTER_BYTES
-        found.append((offset + start, min(REGISTER_BYTES, total - start)))
-    return found
+        pieces.append((offset + start, min(REGISTER_BYTES, total - start)))
+    return pieces
 
 
 def _whole_load(address: str, offset: int, nbytes: int) -> str:

@@ -104,22 +104,22 @@ _LANES_IN_MEMORY = (
 
 def leb(value: int) -> bytes:
     """An unsigned number in LEB128."""
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def signed_leb(value: int) -> bytes:
     """A signed number in LEB128."""
-    found = bytearray()
+    encoded = bytearray()
     while not -0x40 <= value < 0x40:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value & 0x7F)
-    return bytes(found)
+    encoded.append(value & 0x7F)
+    return bytes(encoded)
 
 
 def _numbered(table: tuple[tuple[int, str, str], ...], prefix: int | None = None) -> Iterator[tuple[str, bytes]]:

@@ -20,14 +20,14 @@ from tinyexplore.renderer.program import (
     variable_arguments,
 )
 from tinyexplore.renderer.text import variable_name
-from tinyexplore.renderer.wasm.arithmetic import Arithmetic
+from tinyexplore.renderer.wasm.arithmetic import WasmArithmetic
 from tinyexplore.renderer.wasm.helpers import HELPERS
 from tinyexplore.renderer.wasm.memory import Accesses
 from tinyexplore.renderer.wasm.uses import Place, Uses
 from tinyexplore.renderer.wasm.values import Value, constant, lane_bytes, registers, scalar_type
 from tinyexplore.target import Target
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
 INLINE_LIMIT = 90  # longer expressions get a local of their own
@@ -46,11 +46,11 @@ class WASMRenderer:
 
     def render(self, name: str, uops: Sequence[UOp]) -> ProgramSpec:
         """The `ProgramSpec` of a kernel called `name`."""
-        lines = _Writer(uops).write(name)
+        lines = _WasmWriter(uops).write(name)
         return spec_of(name, self.target, uops, self.language, lines, self.compiler)
 
 
-class _Writer(Arithmetic, Accesses):
+class _WasmWriter(WasmArithmetic, Accesses):
     def __init__(self, uops: Sequence[UOp]) -> None:
         self.uops = tuple(uops)
         self.uses = Uses(self.uops)
@@ -112,13 +112,13 @@ class _Writer(Arithmetic, Accesses):
         if name in ("v", "a", "t", "m"):
             self.counts[name] = number = self.counts.get(name, -1) + 1
             name = f"{name}{number}"
-        found, count = f"${name}", 1
-        while found in self.taken:
+        unique_name, count = f"${name}", 1
+        while unique_name in self.taken:
             count += 1
-            found = f"${name}_{count}"
-        self.taken.add(found)
-        self.locals[found] = kind
-        return found
+            unique_name = f"${name}_{count}"
+        self.taken.add(unique_name)
+        self.locals[unique_name] = kind
+        return unique_name
 
     def held(self, value: Value) -> Value:
         parts = []
@@ -140,11 +140,11 @@ class _Writer(Arithmetic, Accesses):
         if node.op is Ops.CONST:
             self.also(node)
             return constant(node.arg, node.dtype) if node not in self.narrow else Value((f"(i32.const {node.arg})",))
-        found = self.values.get(node)
-        if found is None:
+        expression = self.values.get(node)
+        if expression is None:
             raise RenderError(f"{self.node!r} uses {node!r}, which does not come before it in the program")
         self.also(*self.made_by.get(node, ()))
-        return found
+        return expression
 
     def define(self, node: UOp, value: Value, name: str = "v") -> None:
         """`value` in locals, which are what `node` is from now on."""
@@ -161,7 +161,7 @@ class _Writer(Arithmetic, Accesses):
 
     def write_node(self, node: UOp) -> None:
         op = node.op
-        if op in Group.ALU:
+        if op in OpGroups.ALU:
             self.write_alu(node)
             return
         match op:

@@ -1,4 +1,4 @@
-"""What is asked of a linear program before it is written: what is used, how often, and which integers are small."""
+"""What is required of a linear program before it is written: what is used, how often, and which integers are small."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.renderer.wasm.values import LEAST_I32, MOST_I32
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
 _ROOTS = frozenset(
@@ -16,7 +16,7 @@ _ROOTS = frozenset(
     }
 )
 _OTHERS = frozenset({Ops.CONST, Ops.BARRIER, Ops.PREFETCH, Ops.LOAD, Ops.VECTORIZE, Ops.GEP, Ops.HREDUCE})
-_KNOWN = Group.ALU | _ROOTS | _OTHERS
+_KNOWN = OpGroups.ALU | _ROOTS | _OTHERS
 _NARROW_OPS = frozenset({Ops.ADD, Ops.MUL, Ops.IDIV, Ops.MOD, Ops.MAX, Ops.MIN, Ops.WHERE, Ops.NEG})
 _NAMED_TWICE = frozenset({Ops.MAX, Ops.MIN, Ops.RANGE})  # in the text of these an operand may stand more than once
 
@@ -38,7 +38,7 @@ class Uses:
         self._users: dict[UOp, list[UOp]] = {}
         for node in reversed(uops):
             if node.op is Ops.INDEX:
-                continue  # its parts are asked for where memory is accessed
+                continue  # its parts are requested where memory is accessed
             if node in self.live or node.op in _ROOTS or node.op not in _KNOWN:
                 self.live.add(node)
                 self._use(node)
@@ -55,11 +55,11 @@ class Uses:
             varying = place[1]
             if varying is not None:
                 self.live.add(varying)
-                known = self.places.setdefault(varying, [])
+                uses = self.places.setdefault(varying, [])
                 if varying.op is Ops.DEFINE_ACC:
                     self._users.setdefault(varying, []).append(node)
-                elif place not in known:
-                    known.append(place)
+                elif place not in uses:
+                    uses.append(place)
                     self._users.setdefault(varying, []).append(varying)
         for src in used:
             self.live.add(src)
@@ -86,21 +86,21 @@ class Uses:
             loop_of[node] = loops[-1] if loops else None
             if node.op is Ops.RANGE:
                 loops.append(node)
-        found = set()
+        inlinable = set()
         for node in uops:
             users = self._users.get(node, ())
-            if node.op not in Group.ALU or len(users) != 1:
+            if node.op not in OpGroups.ALU or len(users) != 1:
                 continue
             if users[0].op is Ops.ASSIGN and changes_before[node] == changes_before[users[0]]:
-                found.add(node)
+                inlinable.add(node)
                 continue
             if node.dtype.count > 1 or dtypes.is_float(node.dtype):
                 continue
             if any(src.op in (Ops.DEFINE_ACC, Ops.RESULT) or dtypes.is_float(src.dtype) for src in node.src):
                 continue
             if users[0].op is not Ops.ENDRANGE and loop_of[users[0]] is loop_of[node]:
-                found.add(node)
-        return found
+                inlinable.add(node)
+        return inlinable
 
 
 def place_of(index: UOp) -> tuple[Place, int]:

@@ -17,10 +17,11 @@ LEAST_I32, MOST_I32 = -(1 << 31), (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The text of a scalar, or of each register that the lanes of a vector lie in.
+    """The text of a scalar, or of the registers that hold a vector's lanes. A vector of bools is a mask: -1 or 0 in
+    each lane, as wide as the compared lanes. Lanes beyond the last have unspecified values.
 
-    lane: bytes of a lane. A vector of bools is a mask, -1 or 0 in each lane, as wide as what was compared. Lanes beyond
-    the last hold anything.
+    parts: one expression for each register.
+    lane: bytes of a lane.
     """
 
     parts: tuple[str, ...]

@@ -7,14 +7,14 @@ import { TraceIndex } from "../provenance";
 import { Store, type Cursor } from "../store";
 
 export interface Edge extends Fate {
-  /** What stands against it; "" where one may. */
+  /** Why it is illegal; "" where one may. */
   cut: string;
   join: string;
   /** What the reader decided on its source. */
   override: "cut" | "join" | null;
 }
 
-/** What stands against cutting an edge from `src`, and against joining there; "" where nothing does. */
+/** What forbids cutting an edge from `src`, and against joining there; "" where nothing does. */
 export function against(index: TraceIndex, { mark, src, decision }: Fate): { cut: string; join: string } {
   if (index.trace.links.some((link) => link.how === "split" && link.dst === src)) {
     const why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole";

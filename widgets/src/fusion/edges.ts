@@ -41,7 +41,7 @@ export class EdgeList {
       this.element.querySelector<HTMLElement>(`button[data-edge="${focused}"]`)?.focus({ preventScroll: true });
   }
 
-  /** Marks the edge at hand. */
+  /** Marks the selected edge. */
   mark(chosen: [number, number] | null): void {
     for (const one of this.element.querySelectorAll<HTMLElement>(".fusion-edge"))
       one.setAttribute("aria-pressed", String(chosen !== null && one.dataset.edge === chosen.join("-")));

@@ -23,7 +23,7 @@ export class FusionView implements View {
   private readonly tree = h("div", { class: "tuner-tree scroll", role: "tree", "aria-label": "What was tried" });
   private readonly edges: EdgeList;
   private readonly canvas = h("div", { class: "fusion-graph" });
-  private readonly card = h("div", { class: "fusion-card", role: "group", "aria-label": "The edge at hand" });
+  private readonly card = h("div", { class: "fusion-card", role: "group", "aria-label": "The selected edge" });
   private readonly table = h("div", {
     class: "fusion-table scroll",
     tabindex: 0,
@@ -195,7 +195,7 @@ export class FusionView implements View {
           {},
           at === null
             ? "Nothing was tried here. A page cannot schedule: a notebook can (view.fusion.cut, view.fusion.join)."
-            : "A page cannot schedule anew: what was tried can be walked.",
+            : "A page cannot schedule again: what was tried can be walked.",
         ),
       );
     else if (at === null)

@@ -73,14 +73,14 @@ function isBase(variant: ScheduleVariant | null): boolean {
   return variant !== null && variant.cut.length + variant.join.length === 0;
 }
 
-/** A time over that of the captured schedule, taken in turns with it: times of two branches are of two sittings. */
+/** A time over that of the captured schedule, measured interleaved with it: times of two branches are of two sittings. */
 function relative(variant: ScheduleVariant | null): number | null {
   if (variant === null || variant.median_us === null) return null;
   return isBase(variant) || !variant.base_median_us ? 1 : variant.median_us / variant.base_median_us;
 }
 
 function pairText(variant: ScheduleVariant): string {
-  return `${timeText(variant)} beside as captured ${baseText(variant)}, taken in turns: ${ratioText(variant)}`;
+  return `${timeText(variant)} beside as captured ${baseText(variant)}, measured interleaved: ${ratioText(variant)}`;
 }
 
 function onKey(event: KeyboardEvent, choose: () => void): void {

@@ -34,7 +34,7 @@ export const KINDS = [
 export interface Entry {
   kind: (typeof KINDS)[number];
   name: string;
-  /** What it is, in words; these are searched, too. */
+  /** What it is, as text; these are searched, too. */
   says: string;
   /** The key that does the same. */
   key?: string;

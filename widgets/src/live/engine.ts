@@ -30,7 +30,7 @@ export class PageEngine implements Engine {
   private told: Told | null = null;
   private busySince = 0;
   private ticker: ReturnType<typeof setTimeout> | undefined;
-  /** The branches that were told: a worker that is started anew goes on from them. */
+  /** The branches that were told: a worker that is restarted goes on from them. */
   private rows: string[] = [];
 
   /** `trace`: the capture that the page shows, as it travels; null for a page that makes its own. */
@@ -102,8 +102,8 @@ export class PageEngine implements Engine {
     this.post({ do: "start", files: carried(), trace: this.trace, recorded: JSON.stringify(this.rows) });
   }
 
-  /** Ends whatever Python is at; the next question starts it anew. */
-  cancel(text = "cancelled: ask again, and Python starts anew"): void {
+  /** Ends whatever Python is at; the next question restarts it. */
+  cancel(text = "cancelled: ask again, and Python restarts"): void {
     this.worker?.terminate();
     this.worker = null;
     this.change({ is: "asleep" });
@@ -183,7 +183,7 @@ export class PageEngine implements Engine {
       replaceChildren(badge, bar, h("span", {}, `${state.text} ${share}`.trim()), this.stop());
     } else if (state.is === "ready") {
       const busy = this.busySince > 0 && performance.now() - this.busySince > 1000;
-      const title = `This page carries the engine and answers by itself, offline. It took ${state.seconds.toFixed(1)} s to start. Times that it measures are the interpreter's.`;
+      const title = `This page carries the engine and answers offline. It took ${state.seconds.toFixed(1)} s to start. Times that it measures are the interpreter's.`;
       replaceChildren(
         badge,
         h("span", { class: "dot" }),
@@ -209,14 +209,14 @@ export class PageEngine implements Engine {
           {
             title: `The engine is in this page: ${size} MB that are unpacked when you first ask something that takes Python`,
           },
-          "live page",
+          "page with engine",
         ),
       );
     }
   }
 
   private stop(): HTMLElement {
-    return button("Cancel", "Ends it; the next question starts Python anew", () => this.cancel(), "quiet");
+    return button("Cancel", "Ends it; the next question restarts Python", () => this.cancel(), "quiet");
   }
 }
 

@@ -1,4 +1,4 @@
-// What a live page and its worker say to each other; both ends are ours, and all of it is plain data.
+// What a page with engine and its worker say to each other; both ends are ours, and all of it is plain data.
 
 /** A file that the page carries, compressed, in base85. */
 export interface Carried {

@@ -1,4 +1,4 @@
-// The worker of a live page: it unpacks Python and the engine, starts them, and hands questions and answers through. Its
+// The worker of a page with engine: it unpacks Python and the engine, starts them, and hands questions and answers through. Its
 // text is a script of its own (a page from a file starts no module worker); nothing here asks a network for anything.
 
 import { BESIDE, type Carried, ENGINE, LOCK, type FromWorker, type ToWorker } from "./protocol";
@@ -99,7 +99,7 @@ function serveFromPage(): void {
     const url = input instanceof Request ? input.url : String(input);
     const data = held.get(url.slice(NOWHERE.length));
     if (!url.startsWith(NOWHERE) || data === undefined)
-      return Promise.reject(new TypeError(`${url}: a live page asks no network for anything`));
+      return Promise.reject(new TypeError(`${url}: a page with engine asks no network for anything`));
     const type = url.endsWith(".wasm") ? "application/wasm" : "application/octet-stream";
     return Promise.resolve(new Response(data as BodyInit, { headers: { "content-type": type } }));
   };

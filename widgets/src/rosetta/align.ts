@@ -49,7 +49,7 @@ function runs(lines: readonly RosettaLine[]): Run[] {
 }
 
 /** Places of `a` and `b` in pairs, null where one has no partner: a common subsequence that has as many nodes of the ast as
- *  can be, and then as much of the text that no UOp asked for. */
+ *  can be, and then as much of the text that no UOp requested. */
 function matched(a: readonly (number | null)[], b: readonly (number | null)[]): [number | null, number | null][] {
   const width = b.length + 1;
   const best = new Uint32Array((a.length + 1) * width);

@@ -10,7 +10,7 @@ import { counterexample, verdictTag } from "../views/verdict";
 import { type Command, type WhatIf, whatIfOf } from "../whatif";
 import { workingParts } from "../working";
 import { branchView, firingsOf, isAboutRules, titleOf } from "./branch";
-import type { Match, RuleRow } from "../requests";
+import type { RuleMatch, RuleRow } from "../requests";
 import { recordedRules } from "./rows";
 import { stepThrough } from "./stepping";
 
@@ -55,7 +55,7 @@ export class RulesView implements View {
   private rows: RuleRow[];
   private chosen = "";
   private branch: number | null = null;
-  private places: Match[] | string | null = null;
+  private places: RuleMatch[] | string | null = null;
   private pass = "simplify";
   private asked = false;
   private known = 0;
@@ -377,7 +377,7 @@ export class RulesView implements View {
     ];
   }
 
-  private place(place: Match, live: boolean): HTMLElement {
+  private place(place: RuleMatch, live: boolean): HTMLElement {
     const { kernel, name, stage, step, node, before, after, verdict } = place;
     const go = (): void => {
       this.store.go({ stage, step, graph: "uops" });
@@ -426,7 +426,7 @@ export class RulesView implements View {
     this.drawStatus();
   }
 
-  private fireAll([first]: Match[]): void {
+  private fireAll([first]: RuleMatch[]): void {
     this.do(
       { kind: "FireRule", rule: first.rule, kernel: first.kernel, stage: first.name, step: first.step, node: "" },
       `firing ${first.rule}`,

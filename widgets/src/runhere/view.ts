@@ -68,7 +68,7 @@ export class RunHere {
 
   private measured(one: Runnable, { calls }: Outcome): string {
     const fed =
-      one.inputs === undefined ? "made-up numbers (0, 1, 2 … 96, begun anew)" : "what it read when it was captured";
+      one.inputs === undefined ? "generated numbers (0, 1, 2 … 96, repeated)" : "what it read when it was captured";
     const each = calls === 1 ? "one call" : `${count(calls, "call")} in a row`;
     return `One thread, vectors of 16 bytes, on ${fed}, warm; each sample is ${each}, by the clock of the page.`;
   }

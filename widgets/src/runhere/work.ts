@@ -104,7 +104,7 @@ export async function work(task: Task, now: () => number, warmUpMs: number): Pro
     else view.setBigUint64(at, BigInt(value), true);
   };
 
-  // what it read when it was captured; else 0, 1, 2 … 96, begun anew
+  // what it read when it was captured; else 0, 1, 2 … 96, begun again
   task.buffers.forEach(([dtype, bytes], i) => {
     const all = new Uint8Array(memory.buffer, places[i], bytes);
     const given = task.inputs?.[i];

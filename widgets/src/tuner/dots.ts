@@ -23,7 +23,7 @@ interface Dot {
   us: number;
 }
 
-/** The dots of a kernel's branches, the way to the branch at hand joined; null where nothing can be drawn. */
+/** The dots of a kernel's branches, the way to the open branch joined; null where nothing can be drawn. */
 export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceilings" | "roofs">): HTMLElement | null {
   const branches = whatIf.of(kernel).filter((branch) => !isSearched(branch));
   const found = branches.flatMap((branch) => dotOf(branch) ?? []);
@@ -78,7 +78,7 @@ export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceiling
     {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       role: "img",
-      "aria-label": `Speed over operations for each byte loaded, ${found.length} attempts; the largest dot is the one at hand`,
+      "aria-label": `Speed over operations for each byte loaded, ${found.length} attempts; the largest dot is the open branch`,
     },
     ...grid,
     ...roof,

@@ -38,7 +38,7 @@ export class Editor {
 
   constructor(private readonly whatIf: WhatIf) {
     this.run = button("Run", "Compiles, runs and compares this text (Ctrl+Enter)", () => this.ask(), "edit-run");
-    this.reset = button("Reset", "The text as it is in the branch at hand", () => this.load(this.original), "quiet");
+    this.reset = button("Reset", "The text as it is in the open branch", () => this.load(this.original), "quiet");
     this.area.addEventListener("input", this.redraw);
     this.area.addEventListener("keydown", (event) => this.onKey(event));
     this.area.setAttribute("aria-describedby", this.says.id);
@@ -96,7 +96,7 @@ export class Editor {
     event.preventDefault();
   }
 
-  /** What became of the text: of the branch at hand, or of the last edit, where that failed. */
+  /** What became of the text: of the open branch, or of the last edit, where that failed. */
   private tell(): void {
     const { whatIf, branch } = this;
     const mine =
@@ -188,7 +188,7 @@ export class Editor {
   }
 }
 
-/** The time of an edit, and of the text before it, which was timed in turns with it. */
+/** The time of an edit, and of the text before it, which was measured interleaved with it. */
 function times(branch: Branch): Element[] {
   const variant = variantOf(branch);
   if (variant === null || branch.edited === null || timeText(variant) === "" || baseText(variant) === "") return [];

@@ -179,7 +179,7 @@ export class TunerView implements View {
     this.drawStatus(at);
   }
 
-  /** The time at hand, and that of the captured kernel, which was taken in turns with it. */
+  /** The time of the open branch, and that of the captured kernel, which was measured interleaved with it. */
   private facts(kernel: number, variant: KernelVariant): HTMLElement[] {
     const { times_us } = variant;
     const base = this.whatIf.base(kernel);
@@ -202,7 +202,7 @@ export class TunerView implements View {
     const beside = baseText(variant);
     if (beside === "") return facts;
     const name = baseName(this.whatIf.at(kernel));
-    const hint = "Timed in turns with the branch at hand, in one sitting: only these two times compare";
+    const hint = "Measured interleaved with the open branch, in one sitting: only these two times compare";
     facts.push(
       h("span", { class: "tuner-base", title: hint }, `${name} ${beside}`),
       h("span", { class: `tuner-ratio ${variant.verdict}` }, ratioText(variant, name)),

@@ -1,4 +1,4 @@
-// The loop nest of a kernel, annotated: each loop with its size, what one step of it touches, and what it reads again.
+// The loop nest of a kernel, annotated: each loop with its size, what one step of it accesses, and what it reads again.
 
 import { h } from "../dom";
 import { meaning } from "../explaining";
@@ -14,13 +14,13 @@ export function nestTable(variant: KernelVariant, hovered: (axis: number | null)
     "tr",
     {},
     h("th", {}, "loop nest"),
-    h("th", { class: "num", title: `What one step of the loop touches, in cache lines\n${sizes}` }, "a step touches"),
+    h("th", { class: "num", title: `What one step of the loop accesses, in cache lines\n${sizes}` }, "a step accesses"),
     h("th", { title: `The first cache that holds it\n${sizes}` }, "fits in"),
     h(
       "th",
       {
         title:
-          "Operands of which every step of the loop touches the same: in a cache, or in registers, they are there already",
+          "Operands of which every step of the loop accesses the same: in a cache, or in registers, they are there already",
       },
       "again each step",
     ),

@@ -1,4 +1,4 @@
-// The opts that are legal now as buttons, by axis; those that are not, with what stands against them.
+// The opts that are legal now as buttons, by axis; those that are not, with why them is illegal.
 
 import { h } from "../dom";
 import type { KernelVariant, OptLaw, OptOffer } from "../model";
@@ -6,7 +6,7 @@ import { type WhatIf, optText } from "../whatif";
 
 const NAMES_AXIS = new Set(["SWAP", "MERGE"]); // their amount is another axis
 
-/** The buttons, and the law of the opt that is looked at. */
+/** The buttons, and the law of the opt that is examined. */
 export class OptButtons {
   readonly element = h("div", { class: "tuner-opts" });
   private readonly law = h("div", { class: "tuner-law", "aria-live": "polite" });
@@ -101,7 +101,7 @@ export class OptButtons {
     );
   }
 
-  /** The law of a kind of opt, in words and as a loop nest before and after. */
+  /** The law of a kind of opt, as text and as a loop nest before and after. */
   private explain(op: string | null, caution = ""): void {
     const laws = op === null ? [] : this.whatIf.lawsOf(op);
     const shown = laws.map((law) =>

@@ -1,8 +1,8 @@
-// A time beside that of its base, taken in turns with it, and what the two say of each other.
+// A time beside that of its base, measured interleaved with it, and what the two say of each other.
 
 import { span } from "../format";
 
-/** A time, and that of its base, taken in turns with it. */
+/** A time, and that of its base, measured interleaved with it. */
 export interface Compared {
   median_us: number | null;
   low_us: number | null;

@@ -15,7 +15,7 @@ const LABELS: Record<string, string> = {
   BEAM: "the fastest that the search found",
 };
 
-/** What branches are compared by: their times over those of the captured kernel, taken in turns with each, since times
+/** What branches are compared by: their times over those of the captured kernel, measured interleaved with each, since times
  *  of two branches are of two sittings; where none has any, the UOps that one run executes. */
 export class Scale {
   readonly fastest: number;
@@ -107,11 +107,11 @@ export class TreeList {
     const pair =
       before === null || after === null
         ? (outcome?.reason ?? "")
-        : `hand-coded ${duration(before)}, the search’s choice ${duration(after)}: best runs, taken in turns.`;
+        : `default schedule ${duration(before)}, the search’s choice ${duration(after)}: best runs, measured interleaved.`;
     this.search.replaceChildren(
       h("summary", {}, `Search: ${count(outcome?.tried ?? candidates.length, "candidate")}`),
       pair === "" ? "" : h("p", {}, pair),
-      h("p", { class: "faint" }, "Times here are the search’s own, each the best run. What is opened is timed anew."),
+      h("p", { class: "faint" }, "Times here are the search’s own, each the best run. What is opened is timed again."),
       ...shown.map((branch) => this.candidate(branch)),
       left > 0 ? button(`${left} more`, "Show all that the search tried", more, "quiet") : "",
     );
@@ -233,7 +233,7 @@ export function nameOf(branch: Branch): string {
   return opts === undefined ? kind : String(opts).split(/\s+/).join(" ").trim() || "no opts";
 }
 
-/** What a branch's time was taken in turns with. */
+/** What a branch's time was measured interleaved with. */
 export function baseName(branch: Branch | null): string {
   return branch?.edited != null && branch.edited.stage !== "opts" ? "before the edit" : "as captured";
 }
@@ -246,7 +246,7 @@ function relative({ median_us, base_median_us }: KernelVariant): number | null {
 
 function pairText(branch: Branch, variant: KernelVariant): string {
   const name = baseName(branch);
-  return `${timeText(variant)} beside ${name} ${baseText(variant)}, taken in turns: ${ratioText(variant, name)}`;
+  return `${timeText(variant)} beside ${name} ${baseText(variant)}, measured interleaved: ${ratioText(variant, name)}`;
 }
 
 function rowTime(variant: KernelVariant | null, counted: boolean): string {

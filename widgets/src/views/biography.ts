@@ -1,4 +1,4 @@
-// The biography of what is selected: the firings that led to it, in order; a click goes to one.
+// The rewrite history of the selection: the firings that led to it, in order; a click goes to one.
 
 import { h, replaceChildren } from "../dom";
 import { callName, count, truncate } from "../format";
@@ -10,7 +10,12 @@ import { lastMade, selectNote } from "./example";
 const MOST_CALLS = 8;
 
 export class BiographyView implements View {
-  readonly element = h("div", { class: "biography scroll", tabindex: 0, role: "region", "aria-label": "Biography" });
+  readonly element = h("div", {
+    class: "biography scroll",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "Rewrite history",
+  });
 
   constructor(private readonly store: Store) {
     this.draw();

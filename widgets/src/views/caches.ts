@@ -1,4 +1,4 @@
-// The memory microscope: which level of the caches answers each touch of memory, by a model; a kernel with any opts beside
+// The memory microscope: which level of the caches answers each memory access, by a model; a kernel with any opts beside
 // itself with others, aligned buffer by buffer, loop by loop and line by line.
 
 import { bytes, count, grouped } from "../format";
@@ -10,7 +10,7 @@ import { nameOf } from "../tuner/tree";
 import { isWhole, whatIfOf } from "../whatif";
 import type { CacheModelData, CachesData, Traffic } from "../requests";
 
-/** Opts to be looked at: null is as captured. */
+/** Opts to be examined: null is as captured. */
 type Opts = string[] | null;
 
 const MOST_CELLS = 384; // of a buffer's lines that are drawn
@@ -53,7 +53,7 @@ export class CachesView implements View {
     const stored = this.store.responses.of("caches").filter(([{ kernel: number = 0 }]) => number === kernel);
     const kept = stored.at(-1)?.[1];
     const asks = [
-      "This kernel's caches were not asked for before the page was made. In a notebook this panel does, and so does ",
+      "This kernel's caches were not requested before the page was written. In a notebook this panel does, and so does ",
       h("code", {}, `view.kernels[${kernel}].caches()`),
     ];
     if (kept === undefined) replaceChildren(this.element, h("p", { class: "note" }, ...asks));
@@ -61,7 +61,7 @@ export class CachesView implements View {
     this.kernel = kept === undefined ? null : kernel;
   }
 
-  /** The opts of the branch at hand in the tuner; as captured where there is none. */
+  /** The opts of the open branch in the tuner; as captured where there is none. */
   private atHand(): Opts {
     const branch = this.kernel === null ? null : whatIfOf(this.store.index).at(this.kernel);
     return branch === null || !isWhole(branch) || branch.kernels[0].opts.length === 0 ? null : branch.kernels[0].opts;
@@ -172,13 +172,13 @@ export class CachesView implements View {
       h(
         "p",
         { class: "note" },
-        "Who answers each touch of a cache line: ",
+        "Level that serves each cache line access: ",
         ...legend,
         h("span", { class: "faint" }, ` · ${said} · a model: least recently used goes, nothing is prefetched`),
       ),
       headline(before, after),
       before === null ? h("div", { class: "sides" }, side("These opts alone", after)) : pairs(before, after, rows),
-      h("h6", {}, "reuse: touches by how many other lines were touched since that line was touched before"),
+      h("h6", {}, "reuse distance: accesses by the number of other lines accessed since the last access to that line"),
       histogram(before, after),
       before === null ? null : h("div", { class: "sides" }, tiles("before", before), tiles("after", after)),
       before === null
@@ -220,7 +220,7 @@ function pairs(before: CacheModelData, after: CacheModelData, rows: CachesData["
   const parts: HTMLElement[] = [
     head("Before", before),
     head("After", after),
-    ...pair("all", "every touch", before.total, after.total, levels, most),
+    ...pair("all", "every access", before.total, after.total, levels, most),
   ];
   const titles: [string, string][] = [
     ["buffer", "by buffer"],
@@ -266,7 +266,7 @@ function pair(
   ];
 }
 
-/** What memory answers, in lines and bytes, and how that changed: a share of fewer touches may grow while this falls. */
+/** What memory answers, in lines and bytes, and how that changed: a share of fewer accesses may grow while this falls. */
 function headline(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const line = after.caches[0]?.[3] ?? 64;
   const told = ({ total }: CacheModelData): string =>
@@ -287,7 +287,7 @@ function times(was: number, now: number): string {
   return now < was ? `÷ ${(was / now).toFixed(1)}` : `× ${(now / was).toFixed(1)}`;
 }
 
-/** Touches by reuse distance, in powers of two, beside what each cache holds; the last bar is first touches. */
+/** Accesses by reuse distance, in powers of two, beside what each cache holds; the last bar is first accesses. */
 function histogram(before: CacheModelData | null, after: CacheModelData): HTMLElement {
   const { width, height, left, right, top, bottom } = HISTOGRAM;
   const sides = before === null ? [after] : [before, after];
@@ -306,7 +306,7 @@ function histogram(before: CacheModelData | null, after: CacheModelData): HTMLEl
       if (count === 0) return [];
       const wide = (each - 3) / sides.length;
       const cls = before !== null && k === 0 ? "was" : "now";
-      const text = `${group === last ? "for the first time" : `${distance(group)} lines between`}: ${grouped(count)} touches${before === null ? "" : k === 0 ? " before" : " after"}`;
+      const text = `${group === last ? "for the first time" : `${distance(group)} lines between`}: ${grouped(count)} accesses${before === null ? "" : k === 0 ? " before" : " after"}`;
       return [
         s(
           "rect",
@@ -359,7 +359,7 @@ function histogram(before: CacheModelData | null, after: CacheModelData): HTMLEl
     { class: "reuse" },
     s(
       "svg",
-      { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Touches by reuse distance" },
+      { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Accesses by reuse distance" },
       ...bars,
       ...marks,
       ...labels,
@@ -393,7 +393,7 @@ function side(title: string, model: CacheModelData): HTMLElement {
       title,
       h("span", { class: "faint" }, ` · ${model.name}${model.opts.length === 0 ? "" : ` · ${model.opts.join(" ")}`}`),
     ),
-    row("all", "every touch", total, levels, Math.max(1, sum(total))),
+    row("all", "every access", total, levels, Math.max(1, sum(total))),
     h("h6", {}, "by access"),
     ...accesses.map((one) =>
       row(one.text, `${one.stored ? "stores to" : "loads from"} ${one.buffer}`, one, levels, largest),
@@ -425,13 +425,13 @@ function row(name: string, title: string, counts: Traffic, levels: string[], mos
     "div",
     { class: "traffic", title },
     h("span", { class: "name" }, name),
-    h("span", { class: "meter", role: "img", "aria-label": `${grouped(all)} touches: ${words || "none"}` }, ...bars),
+    h("span", { class: "meter", role: "img", "aria-label": `${grouped(all)} accesses: ${words || "none"}` }, ...bars),
     h("span", { class: "num" }, grouped(all), more === "" ? null : h("b", {}, ` ${more}`)),
     h("span", { class: "words" }, words),
   );
 }
 
-/** The lines of a buffer in rows, those that are touched filled; of a large one several to a cell. */
+/** The lines of a buffer in rows, those that are accessed filled; of a large one several to a cell. */
 function strip(name: string, lines: number[], of: number): HTMLElement {
   const each = Math.max(1, Math.ceil(of / MOST_CELLS));
   const touched = new Set(lines.map((line) => Math.floor(line / each)));

@@ -1,4 +1,4 @@
-// Why these opts: the decisions of the hand-coded choice in their order, what each compared and weighed, and what came of it.
+// Why these opts: the decisions of the default schedule in their order, what each compared and weighed, and what came of it.
 
 import { h } from "../dom";
 import { paragraphs } from "../format";

@@ -312,7 +312,7 @@ class CodePane {
     void explainWords(this.store.chunks, language, chunk);
   }
 
-  /** A piece of the user's Python; one of a part that built something can be chosen by itself, and has its kernel's colour. */
+  /** A piece of the user's Python; one of a part that built something can be chosen alone, and has its kernel's colour. */
   private part({ token: [kind, text], frames }: Piece): HTMLElement | string {
     const shown =
       kind === "" && frames.length === 0 ? text : h("span", { class: kind === "" ? null : `t-${kind}` }, text);

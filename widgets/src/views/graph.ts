@@ -56,7 +56,7 @@ export class GraphView implements View {
   private drawnStage: number | undefined;
   private isSamePass = false; // as what was drawn before: then boxes stay where they are
   private isFramed = false;
-  private isTidied = false; // the reader wants it laid out anew
+  private isTidied = false; // the reader wants it laid out again
   private foldConstants = true;
   private foldIndex = true;
   private readonly regions: Regions;
@@ -304,7 +304,7 @@ export class GraphView implements View {
       this.budget > BUDGET ? button(`at most ${BUDGET}`, "Draw fewer nodes", () => this.spend(BUDGET)) : null,
       ...(this.cone === null
         ? []
-        : [hopChoice(this.hops, go), button("whole graph", "Leave the cone", () => this.isolate())]),
+        : [hopChoice(this.hops, go), button("whole graph", "Leave the dependency cone", () => this.isolate())]),
     );
   }
 
@@ -352,7 +352,7 @@ export class GraphView implements View {
         () => this.regions.flipTwins(),
       ),
       constants,
-      button("tidy", "Lay the graph out anew: from step to step boxes stay where they are", tidy, "quiet"),
+      button("tidy", "Lay the graph out again: from step to step boxes stay where they are", tidy, "quiet"),
       toggle(
         "index",
         "Fold index arithmetic into the addresses that use it",

@@ -90,7 +90,7 @@ export function boxClass(index: TraceIndex, box: DrawnBox, isByKernel: boolean):
   return classes.join(" ");
 }
 
-/** All of a box in words; `isOpened`: it was drawn as part of a region before. */
+/** All of a box as text; `isOpened`: it was drawn as part of a region before. */
 export function tooltip(index: TraceIndex, box: DrawnBox, isOpened: boolean): string {
   if (box.members.length > 1)
     return `${box.members.length} nodes: ${box.label}, ${box.detail}\na double click draws them one by one`;
@@ -162,7 +162,7 @@ export function countedText(drawn: DrawnGraph, isCone: boolean): string {
   if (regions > 0) parts.push(`${inRegions} in ${count(regions, "region")}`);
   if (constants > 0) parts.push(`${constants} folded into labels`);
   if (folded.views > 0) parts.push(`${count(folded.views, "view")} folded into edges`);
-  if (hidden > 0) parts.push(isCone ? `${hidden} outside the cone` : `${hidden} hidden`);
+  if (hidden > 0) parts.push(isCone ? `${hidden} outside the dependency cone` : `${hidden} hidden`);
   return parts.join(", ");
 }
 

@@ -217,7 +217,7 @@ export class StepperView implements View {
         this.skipRebuilds = rebuilds.checked;
         this.drawStep();
       });
-      const rebuildsTitle = "Nodes made anew only because their sources changed are no stop of their own";
+      const rebuildsTitle = "Nodes rebuilt only because their sources changed are no stop of their own";
       replaceChildren(
         this.scrub,
         ...this.arrows(),

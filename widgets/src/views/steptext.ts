@@ -33,7 +33,7 @@ export function ruleText(store: Store, rule: Rule, stage: Stage, step: Step): De
   ];
 }
 
-/** What a transform does, in words and as source, and what it did to this graph. */
+/** What a transform does, as text and as source, and what it did to this graph. */
 export function transformText(index: TraceIndex, stage: Stage): Detail {
   const transform: Transform = index.trace.transforms[stage.transform!];
   const before = new Set(index.reachable(stage.before));
@@ -56,11 +56,11 @@ export function transformText(index: TraceIndex, stage: Stage): Detail {
   ];
 }
 
-/** A node that was made anew over new sources. */
+/** A node that was rebuilt over new sources. */
 export function rebuiltText(index: TraceIndex, step: Step): Detail {
   const what = index.node(step.after).label;
   return [
-    h("h5", {}, "made anew"),
+    h("h5", {}, "rebuilt"),
     h(
       "p",
       {},

@@ -148,7 +148,7 @@ export class StoryView implements View {
       const says = h("span", { class: "faint" }, count(asked, "operation"), before);
       return h(
         "button",
-        { type: "button", class: "asking", title: "Select what this line asked for", onclick: choose },
+        { type: "button", class: "asking", title: "Select what this line built", onclick: choose },
         ...words,
         h("span", { class: "asked-track" }, bar),
         says,

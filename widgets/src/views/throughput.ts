@@ -60,7 +60,7 @@ export class ThroughputView implements View {
       question: { ask: "throughput", kernel: kernel ?? 0, branch },
       meanwhile: "asking llvm-mca …",
       nobody: [
-        "This loop was not asked for before the page was made. In a notebook this panel asks llvm-mca, and so does ",
+        "This loop was not requested before the page was written. In a notebook this panel asks llvm-mca, and so does ",
         `view.kernels[${kernel}].throughput()`,
       ],
       show: (found) => this.show(found),

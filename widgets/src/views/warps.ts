@@ -95,7 +95,7 @@ export class WarpsView implements View {
           h(
             "p",
             { class: "note" },
-            `${where} was looked at, in the first and the middle step of its loops; drawn is the first. Memory moves segments of ${SEGMENT} bytes; shared memory has ${BANKS} banks, and each answers one word at a time.`,
+            `${where} was examined, in the first and the middle step of its loops; drawn is the first. Memory moves segments of ${SEGMENT} bytes; shared memory has ${BANKS} banks, and each answers one word at a time.`,
           ),
         ),
         h(
@@ -256,7 +256,7 @@ function meter(share: number): HTMLElement {
 
 // *** the grid, a group, and what a multiprocessor holds ***
 
-/** How a cell is drawn: what is looked at, and of two kinds of others one. */
+/** How a cell is drawn: what is examined, and of two kinds of others one. */
 type Look = "on" | "other" | "";
 
 function planes({ grid, group, at, warp }: GPUData): HTMLElement[] {
@@ -273,7 +273,7 @@ function planes({ grid, group, at, warp }: GPUData): HTMLElement[] {
   ];
 }
 
-/** A plane of cells, around the group that is looked at where it is too large; what has one dimension goes on in the next
+/** A plane of cells, around the group that is examined where it is too large; what has one dimension goes on in the next
  * row, and of three the planes of the last lie below each other. */
 function plane(sizes: number[], words: string, look: (x: number, y: number) => Look): HTMLElement {
   const [across, down] = [sizes[0] ?? 1, (sizes[1] ?? 1) * (sizes[2] ?? 1)];
@@ -346,7 +346,7 @@ function held({ occupancy, why, shared_bytes }: GPUData): HTMLElement {
 
 // *** the lanes ***
 
-/** Lanes above, the segments that they touch below, each lane's bytes where they lie. */
+/** Lanes above, the segments that they access below, each lane's bytes where they lie. */
 function inSegments({ lanes, nbytes, says }: WarpAccessData): HTMLElement {
   const { width, lanes: tall, gap, low } = PICTURE;
   const touched = [
@@ -488,7 +488,7 @@ function picture(
     { class: "request" },
     s(
       "svg",
-      { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Lanes and what they touch: ${says}` },
+      { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Lanes and what they access: ${says}` },
       ...ways,
       ...boxes,
       ...numbers,

@@ -1,7 +1,7 @@
 // Why, and why not: the rules that could fire on the selected node, those that did, and what stopped every other one. The
-// firings stand in the trace; the rest is asked of Python, where there is one.
+// firings stand in the trace; the rest is required of Python, where there is one.
 
-import type { Ask, Obstacle, Place, Tried, WhyNot } from "../asking";
+import type { Ask, Obstacle, ReturnSite, RuleAttempt, WhyNot } from "../asking";
 import { button, h, replaceChildren } from "../dom";
 import { comparisons, fateOf } from "../fusions";
 import { count, paragraphs, truncate } from "../format";
@@ -38,7 +38,7 @@ export class WhyView implements View {
     this.showsAll = false;
     if (stage !== undefined && stage.choices.length > 0 && (id === undefined || index.node(id).kind === "uop")) {
       const kernel = index.trace.kernels[stage.kernel!];
-      const says = `has ${kernel.opts.join(", ") || "no opts"}: the decisions of the hand-coded choice, in the order in which they are asked.`;
+      const says = `has ${kernel.opts.join(", ") || "no opts"}: the decisions of the default schedule, in the order in which they are asked.`;
       replaceChildren(this.element, this.head(kernel.name, says), ...choiceRows(stage));
       return;
     }
@@ -181,14 +181,14 @@ export class WhyView implements View {
       found.note === "" ? null : h("p", { class: "note faint" }, found.note),
       ...this.group("Could fire now", "", could),
       ...(fired.length === 0 ? [] : [h("h5", {}, "Fired"), ...fired.map((one) => this.firing(found, one))]),
-      ...this.group("Stopped by itself", "the pattern matches; the rule's own function says no", own),
+      ...this.group("Stopped by its function", "the pattern matches; the rule's own function says no", own),
       ...this.group("Stopped by its pattern", "the nearest miss first", shown),
       shown.length < others.length ? more : null,
       status,
     );
   }
 
-  private group(title: string, text: string, rules: Tried[]): Element[] {
+  private group(title: string, text: string, rules: RuleAttempt[]): Element[] {
     if (rules.length === 0) return [];
     return [
       h("h5", {}, title, h("span", { class: "faint" }, text === "" ? "" : ` · ${text}`)),
@@ -215,7 +215,7 @@ export class WhyView implements View {
     );
   }
 
-  private tried(one: Tried): Element {
+  private tried(one: RuleAttempt): Element {
     const { obstacle, at } = one;
     const here =
       at === null || this.store.selected.has(at)
@@ -242,13 +242,13 @@ export class WhyView implements View {
   }
 }
 
-function fires({ first, after }: Tried): Element[] {
+function fires({ first, after }: RuleAttempt): Element[] {
   const tag = h("span", { class: "tag d-fuse" }, first ? "fires" : "would, were it first");
   return [tag, h("span", { class: "faint" }, "→"), h("span", { class: "come" }, after)];
 }
 
 /** The two values side by side, and where. */
-function differs({ passed, parts }: Tried, { kind, path, wanted, found, places }: Obstacle): Element[] {
+function differs({ passed, parts }: RuleAttempt, { kind, path, wanted, found, places }: Obstacle): Element[] {
   if (ITS_OWN.has(kind)) {
     const line = places.length === 0 ? found : `${places[0].because} ${places[0].text}`.trim();
     return [h("code", { class: "said" }, line)];
@@ -272,7 +272,7 @@ function differs({ passed, parts }: Tried, { kind, path, wanted, found, places }
 }
 
 /** A line that came to None, and what its names stood for. */
-function place({ function: name, file, line, text, because, values: of }: Place): Element {
+function place({ function: name, file, line, text, because, values: of }: ReturnSite): Element {
   const code = [because, text].filter((part) => part !== "").join("\n    ");
   return h(
     "div",

@@ -7,8 +7,8 @@ import pytest
 from tests.graphs import from_numpy, numbers
 from tests.support.kernels import kernel_of, unread
 from tinyexplore.kernel import Kernel, Opt, OptOps, decisions, hand_coded
-from tinyexplore.kernel.decisions import DECISIONS, Choice, Decision, Question
-from tinyexplore.kernel.decisions.decision import Choices, decided
+from tinyexplore.kernel.decisions import HEURISTICS, Heuristic, Proposal, ScheduleAspect
+from tinyexplore.kernel.decisions.decision import Proposals, decided
 from tinyexplore.trace import OptApplied, OptRejected, Recorder, recording
 from tinyexplore.uop import Ops
 
@@ -17,27 +17,27 @@ def row_sum() -> Kernel:
     return kernel_of(from_numpy(numbers(6, 70)).reduce(Ops.ADD, (1,)))
 
 
-def doubled(kernel: Kernel) -> Choices:
+def doubled(kernel: Kernel) -> Proposals:
     """UPCAST of the rows by 2."""
-    yield Choice(Opt(OptOps.UPCAST, 0, 2), "two rows")
+    yield Proposal(Opt(OptOps.UPCAST, 0, 2), "two rows")
 
 
-def tripled(kernel: Kernel) -> Choices:
+def tripled(kernel: Kernel) -> Proposals:
     """UPCAST of the rows by 3."""
-    yield Choice(Opt(OptOps.UPCAST, 0, 3), "three rows")
+    yield Proposal(Opt(OptOps.UPCAST, 0, 3), "three rows")
 
 
-def hopeless(kernel: Kernel) -> Choices:
+def hopeless(kernel: Kernel) -> Proposals:
     """UPCAST of the rows by 7, of which there are 6."""
-    yield Choice(Opt(OptOps.UPCAST, 0, 7), "seven rows")
+    yield Proposal(Opt(OptOps.UPCAST, 0, 7), "seven rows")
 
 
-def silent(kernel: Kernel) -> Choices:
+def silent(kernel: Kernel) -> Proposals:
     """Nothing."""
     yield from ()
 
 
-TILE = frozenset({Question.TILE})
+TILE = frozenset({ScheduleAspect.TILE})
 
 
 @pytest.mark.parametrize(
@@ -52,26 +52,26 @@ TILE = frozenset({Question.TILE})
 def test_the_first_decision_that_changes_the_kernel_settles_its_question(
     monkeypatch: pytest.MonkeyPatch, asked: tuple, opts: tuple[Opt, ...]
 ) -> None:
-    monkeypatch.setattr(decisions, "DECISIONS", tuple(Decision(choose, settles=TILE) for choose in asked))
+    monkeypatch.setattr(decisions, "HEURISTICS", tuple(Heuristic(choose, settles=TILE) for choose in asked))
     assert hand_coded(row_sum()).applied == opts
 
 
 def test_decisions_on_different_questions_are_all_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    lanes = Decision(doubled, settles=frozenset({Question.LANES}))
-    monkeypatch.setattr(decisions, "DECISIONS", (lanes, Decision(tripled, settles=TILE)))
+    lanes = Heuristic(doubled, settles=frozenset({ScheduleAspect.LANES}))
+    monkeypatch.setattr(decisions, "HEURISTICS", (lanes, Heuristic(tripled, settles=TILE)))
     assert hand_coded(row_sum()).applied == (Opt(OptOps.UPCAST, 0, 2), Opt(OptOps.UPCAST, 0, 3))
 
 
 def test_a_decision_is_handed_the_kernel_that_its_choice_led_to() -> None:
     seen: list[Kernel] = []
 
-    def two_steps(kernel: Kernel) -> Choices:
-        seen.append((yield Choice(Opt(OptOps.UPCAST, 0, 7), "not legal")))
-        seen.append((yield Choice(Opt(OptOps.UPCAST, 0, 2), "legal")))
+    def two_steps(kernel: Kernel) -> Proposals:
+        seen.append((yield Proposal(Opt(OptOps.UPCAST, 0, 7), "not legal")))
+        seen.append((yield Proposal(Opt(OptOps.UPCAST, 0, 2), "legal")))
 
     start, recorder = row_sum(), Recorder()
     with recording(recorder):
-        end = decided(start, Decision(two_steps))
+        end = decided(start, Heuristic(two_steps))
     assert seen == [start, end] and end.applied == (Opt(OptOps.UPCAST, 0, 2),)
     told = [event for event in recorder.events if isinstance(event, OptApplied | OptRejected)]
     assert [(type(event), event.reason) for event in told] == [
@@ -81,9 +81,9 @@ def test_a_decision_is_handed_the_kernel_that_its_choice_led_to() -> None:
 
 
 def test_each_decision_says_what_it_decides() -> None:
-    names = [decision.name for decision in DECISIONS]
+    names = [decision.name for decision in HEURISTICS]
     assert len(set(names)) == len(names)
-    for decision in DECISIONS:
+    for decision in HEURISTICS:
         assert decision.choose.__doc__ and decision.choose.__module__.startswith("tinyexplore.kernel.decisions.")
 
 

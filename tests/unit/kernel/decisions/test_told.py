@@ -13,7 +13,7 @@ from tinyexplore import Context, Tensor, dtypes
 from tinyexplore.engine import create_schedule
 from tinyexplore.kernel import Kernel, OptOps, hand_coded
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Asked, Compared, OptApplied, Recorder, Weighed, recording
+from tinyexplore.trace import HeuristicConsidered, NumberCompared, OptApplied, OptionsScored, Recorder, recording
 
 
 def causal() -> LazyBuffer:
@@ -45,7 +45,7 @@ def told(node: LazyBuffer, decision: str) -> list[object]:
     found: list[object] = []
     current = ""
     for event in recorder.events:
-        if isinstance(event, Asked):
+        if isinstance(event, HeuristicConsidered):
             current = event.decision.name
         elif current == decision:
             found.append(event)
@@ -58,22 +58,22 @@ def test_it_tells_what_it_compared_and_the_next_best(decision: str) -> None:
     make, opt = PROGRAMS[decision]
     events = told(make(), decision)
     assert opt in [event.opt.op for event in events if isinstance(event, OptApplied)]
-    (weighed,) = [event for event in events if isinstance(event, Weighed)]
+    (weighed,) = [event for event in events if isinstance(event, OptionsScored)]
     scores = dict(weighed.options)
     assert weighed.chosen in scores and len(scores) > 1, "there is a next best"
-    compared = [event for event in events if isinstance(event, Compared)]
+    compared = [event for event in events if isinstance(event, NumberCompared)]
     assert compared or decision == "cut_masked_loops", "a mask is there or is not: there is no number"
 
 
 @pytest.mark.pinned
 def test_a_pipe_tells_its_blocks_and_a_cut_what_it_leaves_out() -> None:
-    (blocks,) = [event for event in told(softmax(unread(4096, 1024)), "pipe_rows") if isinstance(event, Weighed)]
+    (blocks,) = [event for event in told(softmax(unread(4096, 1024)), "pipe_rows") if isinstance(event, OptionsScored)]
     assert list(dict(blocks.options)) == [str(int(blocks.chosen) // 2), blocks.chosen, str(2 * int(blocks.chosen))]
-    (steps,) = [event for event in told(causal(), "cut_masked_loops") if isinstance(event, Weighed)]
+    (steps,) = [event for event in told(causal(), "cut_masked_loops") if isinstance(event, OptionsScored)]
     assert dict(steps.options)["as far as each block sees"] * 2 == dict(steps.options)["to their ends"]
 
 
 def test_what_is_small_tells_why_nothing_is_prefetched() -> None:
     (row,) = told(softmax(unread(64, 64)), "prefetch")
-    assert isinstance(row, Compared) and not row.over
+    assert isinstance(row, NumberCompared) and not row.over
     assert (row.value, row.bound) == (64 * 64 * 4, 1 << 20)

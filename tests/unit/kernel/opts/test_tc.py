@@ -12,7 +12,7 @@ from tinyexplore import Context, Device, Tensor, dtypes
 from tinyexplore.codegen import lower
 from tinyexplore.compile.compiler import choose_opts
 from tinyexplore.kernel import Kernel, Opt, OptError, OptOps, apply_opt, available_opts, hand_coded, undo_opt
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.uop.semantics import evaluate
 
 
@@ -104,13 +104,13 @@ def test_where_factors_are_unsigned_the_sum_is_corrected_at_its_end() -> None:
         kernel = hand_coded(Kernel.of(item.ast, Device["LLVM"].target))
     assert OptOps.TC in [opt.op for opt in kernel.applied]
     program = lower(kernel)
-    dots = [node for node in program if node.op in Group.DOT]
+    dots = [node for node in program if node.op in OpGroups.DOT]
     assert {node.op for node in dots} == {Ops.DOT_U8}
     columns = [node for node in dots if node.src[0].op is Ops.CONST]
     assert len(dots) > 4 * len(columns) > 0
     assert all(node.src[2].op is Ops.DEFINE_ACC for node in dots)
     with Context(TC=2):
-        assert not [node for node in lower(kernel) if node.op in Group.DOT]
+        assert not [node for node in lower(kernel) if node.op in OpGroups.DOT]
 
 
 @pytest.mark.parametrize("shape", [(1, 64, 512), (6, 64, 512), (96, 80, 260), (64, 64, 2048), (7, 16, 40)])

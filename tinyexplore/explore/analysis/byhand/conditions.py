@@ -68,10 +68,10 @@ def read_condition(text: str, uops: Sequence[UOp], names: Mapping[str, int]) -> 
 def _term(text: str, uops: Sequence[UOp], names: Mapping[str, int]) -> _Term:
     if text in ("nan", "inf"):
         return _Term(_of_floats(uops), _any_lane(math.isnan if text == "nan" else math.isinf), True)
-    if found := _ACCESS.fullmatch(text):
-        return _access(text, *found.groups(), uops=uops, names=names)
-    if found := _COMPARED.fullmatch(text):
-        name, symbol, number = found.groups()
+    if match := _ACCESS.fullmatch(text):
+        return _access(text, *match.groups(), uops=uops, names=names)
+    if match := _COMPARED.fullmatch(text):
+        name, symbol, number = match.groups()
         return _comparison(name, _COMPARISONS[symbol], _number(number), uops, names)
     raise ConditionError(f"{text!r}: {_HELP}")
 
@@ -123,13 +123,13 @@ def _comparison(
 
 
 def _access(text: str, kind: str | None, name: str, index: str, *, uops: Sequence[UOp], names: Any) -> _Term:
-    wanted = {"load": {Ops.LOAD}, "store": {Ops.STORE}, None: {Ops.LOAD, Ops.STORE}}[kind]
+    operations = {"load": {Ops.LOAD}, "store": {Ops.STORE}, None: {Ops.LOAD, Ops.STORE}}[kind]
     buffers = [node for node in uops if node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL)]
     called = {f"data{node.arg}" if node.op is Ops.DEFINE_GLOBAL else str(node.arg): node for node in buffers}
     if name not in called:
         raise ConditionError(f"{text!r}: no buffer {name!r} in this program; there are {', '.join(called)}")
     element = int(index)
-    counts = {place: lanes_of(node) for place, node in enumerate(uops) if node.op in wanted}
+    counts = {place: lanes_of(node) for place, node in enumerate(uops) if node.op in operations}
     places = frozenset(place for place in counts if uops[place].src[0].src[0] is called[name])
 
     def test(event: Event, _: Registers) -> bool:
@@ -143,7 +143,7 @@ def _access(text: str, kind: str | None, name: str, index: str, *, uops: Sequenc
 
 
 def lanes_of(access: UOp) -> int:
-    """How many elements a LOAD or STORE touches."""
+    """How many elements a LOAD or STORE accesses."""
     dtype = access.src[1].dtype if access.op is Ops.STORE else access.dtype
     assert isinstance(dtype, DType)
     return dtype.count

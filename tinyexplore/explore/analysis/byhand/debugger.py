@@ -33,8 +33,8 @@ class DebuggerError(ValueError):
 
 
 @dataclass(frozen=True)
-class Access:
-    """Memory that a step touched: `index`es of elements in `buffer`, of lanes that are not valid None."""
+class StepAccess:
+    """Memory that a step accessed: `index`es of elements in `buffer`, of lanes that are not valid None."""
 
     buffer: str
     stored: bool
@@ -108,8 +108,8 @@ class Debugger:
 
     def _whole(self, item: Mapping[str, int]) -> dict[str, int]:
         """All numbers of a work-item. DebuggerError where there is none that has those in `item`."""
-        known = dict(zip(variable_arguments(self.uops), self.values))
-        ends = {node.arg: value_of(node.src[0], known) for node in self.uops if node.op is Ops.SPECIAL}
+        bindings = dict(zip(variable_arguments(self.uops), self.values))
+        ends = {node.arg: value_of(node.src[0], bindings) for node in self.uops if node.op is Ops.SPECIAL}
         there = ", ".join(f"{name} (0 … {ends[name] - 1})" for name in sorted(ends)) or "none"
         for name, number in item.items():
             if not 0 <= number < ends.get(name, 0):
@@ -124,10 +124,10 @@ class Debugger:
     @staticmethod
     def _filled(node: UOp, content: Any) -> bytearray:
         assert isinstance(node.dtype, PtrDType)
-        wanted = node.dtype.size * node.dtype.base.itemsize
-        memory = bytearray(wanted) if content is None else bytearray(memoryview(content).cast("B"))
-        if len(memory) < wanted:
-            kind = f"{node.dtype.size} × {node.dtype.base.name}, {wanted} bytes"
+        nbytes = node.dtype.size * node.dtype.base.itemsize
+        memory = bytearray(nbytes) if content is None else bytearray(memoryview(content).cast("B"))
+        if len(memory) < nbytes:
+            kind = f"{node.dtype.size} × {node.dtype.base.name}, {nbytes} bytes"
             raise DebuggerError(f"data{node.arg} is {kind}; {len(memory)} bytes were given")
         return memory
 
@@ -135,11 +135,11 @@ class Debugger:
         for memory, initial in zip(self._memory, self._initial):
             memory[:] = initial
         ranges = [node for node in self.uops if node.op is Ops.RANGE and node.arg.kind is AxisKind.THREAD]
-        known = dict(zip(variable_arguments(self.uops), self.values))
-        stop = value_of(ranges[0].src[0], known) if ranges else 0
+        bindings = dict(zip(variable_arguments(self.uops), self.values))
+        stop = value_of(ranges[0].src[0], bindings) if ranges else 0
         self._events: Iterator[Event] = self._program.start(self._views, self.values, 0, stop)
         self._registers: list[Any] = [None] * len(self.uops)
-        for node, value in known.items():
+        for node, value in bindings.items():
             self._registers[self.uops.index(node)] = value
         self._log.clear()
         self._undone.clear()
@@ -180,7 +180,7 @@ class Debugger:
 
     def run_to(self, target: UOp | int | None = None, *, line: int | None = None) -> Debugger:
         """Forwards until a UOp was done: itself, its line in the listing, or (`line`) one that made this line of the
-        source, from 1. Of a UOp that does nothing by itself, the next that does."""
+        source, from 1. Of a UOp that does nothing alone, the next that does."""
         stops = {self._next_place(place) for place in self._places_of(target, line)}
         self._run(frozenset(stops), None, None, f"at line {min(stops)}")
         return self
@@ -188,8 +188,8 @@ class Debugger:
     def run_until(self, condition: str | Callable[[Debugger], bool]) -> Debugger:
         """Forwards until a condition holds: see `conditions.py`, or any function of this Debugger."""
         if isinstance(condition, str):
-            found = read_condition(condition, self.uops, self.names)
-            self._run(found.stops, found, None, found.text)
+            stop_condition = read_condition(condition, self.uops, self.names)
+            self._run(stop_condition.stops, stop_condition, None, stop_condition.text)
             return self
         while not self.ended:
             self._run(None, None, 1)
@@ -212,15 +212,15 @@ class Debugger:
             raise DebuggerError(f"no loop {', '.join(unknown)}; there are {', '.join(loops) or 'none'}")
         if not counters:
             raise DebuggerError(f"iteration(): give the counter of a loop ({', '.join(loops)})")
-        wanted = sorted((loops[name], value) for name, value in counters.items())
-        innermost = wanted[-1][0]
+        counter_values = sorted((loops[name], value) for name, value in counters.items())
+        innermost = counter_values[-1][0]
         if stray := [name for name in counters if loops[name] not in (*self._around[innermost], innermost)]:
             raise DebuggerError(f"{stray[0]} is not around {operand_name(self.uops[innermost], innermost)}")
-        if not self._lies_ahead([place for place, _ in wanted], [value for _, value in wanted]):
+        if not self._lies_ahead([place for place, _ in counter_values], [value for _, value in counter_values]):
             self._begin()
 
         def test(_: Event, registers: Sequence[Any]) -> bool:
-            return all(registers[place] == value for place, value in wanted)
+            return all(registers[place] == value for place, value in counter_values)
 
         text = ", ".join(f"{name}={value}" for name, value in counters.items())
         self._run(frozenset({innermost}), Condition(text, frozenset(), test), None, text)
@@ -241,10 +241,10 @@ class Debugger:
         if (target is None) == (line is None):
             raise DebuggerError("run_to: give a UOp, its line in the listing, or line= of the source")
         if line is not None:
-            found = self.source[line - 1].uops if 0 < line <= len(self.source) else ()
-            if not found:
+            uops_of_line = self.source[line - 1].uops if 0 < line <= len(self.source) else ()
+            if not uops_of_line:
                 raise DebuggerError(f"line {line} of the source was made by no UOp; it has {len(self.source)} lines")
-            return [self.uops.index(found[0])]
+            return [self.uops.index(uops_of_line[0])]
         if isinstance(target, int):
             if not 0 <= target < len(self.uops):
                 raise DebuggerError(f"line {target}: this program has lines 0 … {len(self.uops) - 1}")
@@ -286,14 +286,14 @@ class Debugger:
     def _run_new(self, stops: frozenset[int] | None, test: Any, goal: float) -> None:
         registers, slots, keep = self._registers, self._slots, self._log.append
         count, event = self._frontier, self._last
-        wanted: Sequence[bool] = [stops is not None and place in stops for place in range(len(slots))]
+        stops_at: Sequence[bool] = [stops is not None and place in stops for place in range(len(slots))]
         try:
             for event in self._events:
                 slot = slots[event[0]]
                 keep((event, registers[slot]))
                 registers[slot] = event[1]
                 count += 1
-                if wanted[event[0]] and (test is None or test(event, registers)):
+                if stops_at[event[0]] and (test is None or test(event, registers)):
                     return
                 if count >= goal:
                     return
@@ -414,20 +414,20 @@ class Debugger:
         return {name: value[lane] for name, value in vectors.items() if lane < len(value)}
 
     @property
-    def accesses(self) -> tuple[Access, ...]:
-        """What the current step touched: nothing, or one access."""
+    def accesses(self) -> tuple[StepAccess, ...]:
+        """What the current step accessed: nothing, or one access."""
         return () if self._last is None else tuple(self._access(self._last))
 
-    def touched(self, count: int = 20) -> tuple[Access, ...]:
+    def touched(self, count: int = 20) -> tuple[StepAccess, ...]:
         """The last `count` accesses up to here, as far as the log goes, the last one first."""
-        found: list[Access] = []
+        accesses: list[StepAccess] = []
         place = self.position - 1
-        while place >= 0 and self._frontier - place <= len(self._log) and len(found) < count:
-            found += self._access(self._entry(place)[0])
+        while place >= 0 and self._frontier - place <= len(self._log) and len(accesses) < count:
+            accesses += self._access(self._entry(place)[0])
             place -= 1
-        return tuple(found)
+        return tuple(accesses)
 
-    def _access(self, event: Event) -> Iterator[Access]:
+    def _access(self, event: Event) -> Iterator[StepAccess]:
         node = self.uops[event[0]]
         if notes := _by_others(event):
             yield from self._others_stored(notes)
@@ -437,15 +437,15 @@ class Debugger:
         mask, lanes = event[3], range(lanes_of(node))
         valid = mask if isinstance(mask, list) else [True if mask is None else mask] * len(lanes)
         index = tuple(event[2] + lane if valid[lane] else None for lane in lanes)
-        yield Access(operand_name(base, 0), node.op is Ops.STORE, index, event[1])
+        yield StepAccess(operand_name(base, 0), node.op is Ops.STORE, index, event[1])
 
-    def _others_stored(self, notes: Sequence[Note]) -> Iterator[Access]:
+    def _others_stored(self, notes: Sequence[Note]) -> Iterator[StepAccess]:
         """What the other work-items stored before they met this one, an Access for each memory."""
         for name, (view, dtype) in self._views_by_name().items():
             stored = {place: value for memory, place, _, value in notes if memory is view}
             if stored:
                 index, values = tuple(sorted(stored)), [stored[place] for place in sorted(stored)]
-                yield Access(name, True, index, numbers_of(values, dtype))
+                yield StepAccess(name, True, index, numbers_of(values, dtype))
 
     @property
     def buffers(self) -> dict[str, int]:
@@ -453,11 +453,11 @@ class Debugger:
         return {name: len(view) for name, (view, _) in self._views_by_name().items()}
 
     def _views_by_name(self) -> dict[str, tuple[memoryview, DType]]:
-        found = {operand_name(node, 0): (view, _base(node)) for node, view in zip(self._buffers, self._views)}
+        views = {operand_name(node, 0): (view, _base(node)) for node, view in zip(self._buffers, self._views)}
         for place, node in enumerate(self.uops):
             if node.op is Ops.DEFINE_LOCAL and self._registers[place] is not None:
-                found[operand_name(node, place)] = (self._registers[place], _base(node))
-        return found
+                views[operand_name(node, place)] = (self._registers[place], _base(node))
+        return views
 
     def read(self, buffer: str, start: int = 0, count: int | None = None) -> list[Any]:
         """What lies in a buffer now, as numbers: `read("data1", 0, 8)`."""
@@ -565,4 +565,4 @@ def _loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, ...]]:
             open_loops.append(place)
 
 
-__all__ = ["Access", "Debugger", "DebuggerError", "value_text"]
+__all__ = ["StepAccess", "Debugger", "DebuggerError", "value_text"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tinyexplore.explore.analysis.byhand.debugger import LOG, Debugger, DebuggerError
-from tinyexplore.explore.recording.kept import Kept, buffer_types
+from tinyexplore.explore.recording.kept import CapturedKernel, buffer_types
 from tinyexplore.uop import UOp
 from tinyexplore.uop.semantics import to_bits, to_dtype_range
 
@@ -14,7 +14,10 @@ MADE_UP = "made up"
 
 
 def debugger_of(
-    kept: Kept, inputs: Sequence[Any] | str | None = None, log: int = LOG, item: Mapping[str, int] | None = None
+    kept: CapturedKernel,
+    inputs: Sequence[Any] | str | None = None,
+    log: int = LOG,
+    item: Mapping[str, int] | None = None,
 ) -> Debugger:
     """`kept` on `inputs`: a buffer each, or "made up" for numbers that only show which element goes where. `item`: of a
     GPU's kernel, the work-item that is followed; the first one where nothing is said."""

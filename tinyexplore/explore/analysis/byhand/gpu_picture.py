@@ -30,10 +30,12 @@ def gpu_svg(view: GPUView) -> str:
     parts += cells(view.grid, MARGIN, top, "groups" if view.group is not None else "work-items", chosen=at)
     if view.group is not None:
         parts += cells(view.group, MARGIN + 148, top, f"work-items of one, by warp of {view.warp}", warp=view.warp)
-    found = view.occupancy
-    for number, line in enumerate([view.why] if found is None else occupancy_lines(view)):
+    limits = view.occupancy
+    for number, line in enumerate([view.why] if limits is None else occupancy_lines(view)):
         parts.append(
-            text(MARGIN + 390, top + 8 + 17 * number, line, size=11, shade="ink2" if found is None or number else "ink")
+            text(
+                MARGIN + 390, top + 8 + 17 * number, line, size=11, shade="ink2" if limits is None or number else "ink"
+            )
         )
     y = top + SIDE * CELL + 52
     parts += [text(x, y - 20, title, size=11, shade="ink2") for x, title in zip(PLACES, COLUMNS)]
@@ -61,10 +63,10 @@ def gpu_svg(view: GPUView) -> str:
 
 def occupancy_lines(view: GPUView) -> list[str]:
     """What a multiprocessor holds, and how many groups each resource allows."""
-    found = view.occupancy
-    assert found is not None
-    rows = [f"{name}: {groups} × {need:,} of {have:,}" for name, need, have, groups in found.limits]
-    return [f"{found.share:.0%} occupancy, bound by {found.limit}", *rows]
+    limits = view.occupancy
+    assert limits is not None
+    rows = [f"{name}: {groups} × {need:,} of {have:,}" for name, need, have, groups in limits.limits]
+    return [f"{limits.share:.0%} occupancy, bound by {limits.limit}", *rows]
 
 
 def cells(

@@ -54,14 +54,14 @@ def caches_of(target: Target) -> tuple[Cache, ...]:
 
 
 class LRU(Protocol):
-    """found: of each access, how many touches each level answered, and (last) memory. reuse: of each access, how many
-    touches came after so many other lines: 0, 1, 2-3, 4-7 …, and (last) for the first time."""
+    """found: of each access, how many accesses each level answered, and (last) memory. reuse: of each access, how many
+    accesses came after so many other lines: 0, 1, 2-3, 4-7 …, and (last) for the first time."""
 
     found: Any
     reuse: Any
 
     def run(self, lines: Array, columns: Array) -> None:
-        """Touches `lines` row by row, column i by access `columns[i]`; -1 is no touch."""
+        """Accesses `lines` row by row, column i by access `columns[i]`; -1 is no access."""
 
 
 class PlainSimulator:

@@ -9,14 +9,14 @@ from tinyexplore.explore.analysis.byhand.caches import CacheModel, model_caches
 from tinyexplore.explore.analysis.byhand.lru import Cache
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.recording.drafts import opt_text
-from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.kernel import Kernel, Opt, apply_opt
 from tinyexplore.renderer import ProgramSpec
 from tinyexplore.uop import UOp
 
 
 def model_of(
-    kept: Kept,
+    captured: CapturedKernel,
     opts: Iterable[Opt | str] | None = None,
     caches: Sequence[Cache] | None = None,
     render: Callable[[str, Sequence[UOp]], ProgramSpec] | None = None,
@@ -25,10 +25,10 @@ def model_of(
 
     `render` gives that program its source, so that lines have traffic, too.
     """
-    spec, kernel = kept.spec, kept.make_kernel()
-    known = dict(zip(spec.variables, kept.values))
+    spec, kernel = captured.spec, captured.make_kernel()
+    bindings = dict(zip(spec.variables, captured.values))
     if opts is None:
-        uops, source, name, applied = kept.uops, spec.lines, spec.name, kernel.applied
+        uops, source, name, applied = captured.uops, spec.lines, spec.name, kernel.applied
     else:
         other, uops = lowered(kernel, opts)
         name, applied = other.name, other.applied
@@ -37,8 +37,8 @@ def model_of(
         name,
         uops,
         spec.target,
-        values=known,
-        contents=kept.contents,
+        values=bindings,
+        contents=captured.contents,
         caches=caches,
         source=source,
         opts=map(opt_text, applied),

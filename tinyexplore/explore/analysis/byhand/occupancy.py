@@ -1,10 +1,10 @@
 """Occupancy: how many groups a multiprocessor of a GPU holds at one time, and what keeps it from holding more.
 
 While one warp waits for memory, others compute: of those that a multiprocessor can hold, the share that it does hold is
-its occupancy. How registers and shared memory are given out is `target/gpus.py`'s; NVIDIA's own calculator says the
+its occupancy. How registers and shared memory are allocated is `target/gpus.py`'s; NVIDIA's own calculator says the
 same (`tests/explore/test_occupancy.py`). Registers are counted in the linear program, by what is live at one time: an
 estimate. Of 28 kernels for sm_80 nvcc took 18 within 9 registers of it; of large tiles up to 18 fewer, of loops that it
-unrolls by itself (sums of rows, softmax, layernorm) and of doubles up to 30 more. LLVM's AMDGCN was within 9 for 46 of
+unrolls alone (sums of rows, softmax, layernorm) and of doubles up to 30 more. LLVM's AMDGCN was within 9 for 46 of
 56, and else 10 to 21 off, either way.
 """
 
@@ -17,7 +17,7 @@ from tinyexplore.dtype import DType, PtrDType, dtypes
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.renderer.program import is_shared
-from tinyexplore.target import GPU
+from tinyexplore.target import GPUTarget
 from tinyexplore.uop import Ops, UOp
 
 REGISTER_BYTES = 4
@@ -126,13 +126,13 @@ def live_registers(uops: Sequence[UOp]) -> int:
 
 def _values(node: UOp) -> list[UOp]:
     """What a node reads; of an INDEX, which is no value of its own, what it is made of."""
-    found: list[UOp] = []
+    values: list[UOp] = []
     for src in node.src:
         if src.op is Ops.INDEX:
-            found += [part for part in src.src if part.op not in NO_REGISTER]
+            values += [part for part in src.src if part.op not in NO_REGISTER]
         elif src.op is Ops.RESULT or src.op not in NO_REGISTER:
-            found.append(src)
-    return found if node.op is not Ops.INDEX else []
+            values.append(src)
+    return values if node.op is not Ops.INDEX else []
 
 
 def words_of(node: UOp) -> int:
@@ -154,17 +154,17 @@ def shared_memory(uops: Sequence[UOp]) -> int:
     return sum(node.dtype.size * node.dtype.base.itemsize for node in uops if is_shared(node))
 
 
-def occupancy(uops: Sequence[UOp], items: int, gpu: GPU, registers: int | None = None) -> Occupancy | None:
+def occupancy(uops: Sequence[UOp], items: int, gpu: GPUTarget, registers: int | None = None) -> Occupancy | None:
     """That of a program in groups of `items` on `gpu`. registers: of a work-item, as a compiler tells; None: estimated.
-    None where nobody tells what a multiprocessor holds."""
+    None where unknown what a multiprocessor holds."""
     if not gpu.resident_groups:
         return None
-    known = registers is not None
+    is_exact = registers is not None
     taken = registers if registers is not None else min(gpu.item_registers, live_registers(uops) + gpu.own_registers)
-    return held(gpu, items, taken, shared_memory(uops), known)
+    return held(gpu, items, taken, shared_memory(uops), is_exact)
 
 
-def held(gpu: GPU, items: int, registers: int, shared_bytes: int, known: bool = True) -> Occupancy:
+def held(gpu: GPUTarget, items: int, registers: int, shared_bytes: int, known: bool = True) -> Occupancy:
     """How many groups of `items` a multiprocessor holds, of which each work-item takes so many registers, and each
     group so many bytes of shared memory."""
     warps = -(-items // gpu.warp)

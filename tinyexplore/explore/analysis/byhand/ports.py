@@ -1,4 +1,4 @@
-"""Names of execution ports in words, for the CPU models of llvm-mca: "ICXPort5" is "shuffle port 5"."""
+"""Names of execution ports as text, for the CPU models of llvm-mca: "ICXPort5" is "shuffle port 5"."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ _WHOLE = re.compile(r"Divider|FPDiv|FPDivider")
 
 
 def port_words(name: str) -> str:
-    """A port in words: its kind and its number. The name itself where the CPU's model is not known."""
+    """A port as text: its kind and its number. The name itself where the CPU's model is not known."""
     name = name.split(".")[0]  # units of a group are "Zn3Load.0", "Zn3Load.1"
     if name == "SBPort23":
         return "load and store address port"
-    if found := _INTEL.match(name):
-        number = int(found[1])
+    if match := _INTEL.match(name):
+        number = int(match[1])
         return f"{_INTEL_KINDS[number]} {number}" if number in _INTEL_KINDS else name
-    if found := _NEOVERSE.match(name):
-        kind = _NEOVERSE_KINDS.get(found[1])
-        return name if kind is None else f"{kind} {found[2]}".strip()
-    if found := _ZEN.match(name):
-        kind = next((words for start, words in _ZEN_KINDS if found[1].startswith(start)), None)
-        return name if kind is None else f"{kind} {found[2]}".strip()
+    if match := _NEOVERSE.match(name):
+        kind = _NEOVERSE_KINDS.get(match[1])
+        return name if kind is None else f"{kind} {match[2]}".strip()
+    if match := _ZEN.match(name):
+        kind = next((words for start, words in _ZEN_KINDS if match[1].startswith(start)), None)
+        return name if kind is None else f"{kind} {match[2]}".strip()
     return "divider" if _WHOLE.search(name) else name
 
 

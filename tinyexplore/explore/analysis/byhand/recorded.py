@@ -8,8 +8,8 @@ from typing import Any
 
 from tinyexplore.explore.analysis.byhand.answers import row_width, row_widths
 from tinyexplore.explore.analysis.byhand.debugger import Debugger, value_text
-from tinyexplore.explore.analysis.byhand.debugging import MADE_UP, debugger_of
-from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.analysis.byhand.debugging import GENERATED, debugger_of
+from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Message, RecordedBuffer, RecordedLoop, RecordedStep, Recording
 from tinyexplore.explore.tracefile.trace import Trace
@@ -20,18 +20,18 @@ MOST_CELLS = 4096  # of a buffer
 _STEP_TEXT = 24  # characters of a step beside its values
 
 
-def with_recordings(trace: Trace, kept: Mapping[int, Kept], steps: int) -> Trace:
+def with_recordings(trace: Trace, captured: Mapping[int, CapturedKernel], steps: int) -> Trace:
     """The trace with the first `steps` steps of each kernel that can run, as far as they fit; a note says how much."""
     recordings: list[Recording] = []
     left = MOST_TEXT
     missing = 0
-    for number, one in kept.items():
+    for number, one in captured.items():
         if left <= 0:
             missing += 1
             continue
-        found, size = recorded(one, steps, left, row_widths(trace, number))
+        recording, size = recorded(one, steps, left, row_widths(trace, number))
         left -= size
-        recordings.append(replace(found, id=len(recordings)))
+        recordings.append(replace(recording, id=len(recordings)))
     count = sum(len(one.steps) for one in recordings)
     first = f"the first {count_text(steps, 'step')} of each kernel are recorded"
     text = f"{first}: {count:,} in all, a page steps them without Python"
@@ -42,23 +42,25 @@ def with_recordings(trace: Trace, kept: Mapping[int, Kept], steps: int) -> Trace
     return replace(trace, recordings=tuple(recordings), messages=(*messages, Message("note", text, None)))
 
 
-def recorded(kept: Kept, steps: int, most_text: int, widths: Mapping[str, int] | None = None) -> tuple[Recording, int]:
-    """The first steps of one kernel, on its inputs or made-up ones, and how many characters they take."""
-    debugger = debugger_of(kept, None if kept.contents is not None else MADE_UP, log=1)
+def recorded(
+    captured: CapturedKernel, steps: int, most_text: int, widths: Mapping[str, int] | None = None
+) -> tuple[Recording, int]:
+    """The first steps of one kernel, on its inputs or generated ones, and how many characters they take."""
+    debugger = debugger_of(captured, None if captured.contents is not None else GENERATED, log=1)
     before = {name: debugger.read(name, 0, MOST_CELLS) for name in debugger.buffers}
-    told: list[RecordedStep] = []
+    recorded_steps: list[RecordedStep] = []
     size = sum(len(line.text) for line in debugger.listing)
     size += sum(len(cells) * 6 for cells in before.values())
-    while len(told) < steps and size < most_text:
+    while len(recorded_steps) < steps and size < most_text:
         debugger.step()
         if debugger.ended:
             break
         for step in _steps(debugger):
             size += _STEP_TEXT + sum(map(len, step.value)) + 4 * len(step.index)
-            told.append(step)
-    found = Recording(
+            recorded_steps.append(step)
+    recording = Recording(
         id=0,
-        kernel=kept.number,
+        kernel=captured.number,
         name=debugger.name,
         note=debugger.note,
         listing=tuple(line.text for line in debugger.listing),
@@ -72,10 +74,10 @@ def recorded(kept: Kept, steps: int, most_text: int, widths: Mapping[str, int] |
             )
             for name, length in debugger.buffers.items()
         ),
-        steps=tuple(told),
+        steps=tuple(recorded_steps),
         ended=debugger.ended,
     )
-    return found, size
+    return recording, size
 
 
 def _steps(debugger: Debugger) -> Iterator[RecordedStep]:
@@ -96,7 +98,7 @@ def _steps(debugger: Debugger) -> Iterator[RecordedStep]:
 
 def _loops(debugger: Debugger) -> tuple[RecordedLoop, ...]:
     """Each loop with the lines at which it begins and ends."""
-    found: list[RecordedLoop] = []
+    loops: list[RecordedLoop] = []
     open_now: list[int] = []
     names = {place: name for name, place in debugger.names.items()}
     for place, node in enumerate(debugger.uops):
@@ -104,8 +106,8 @@ def _loops(debugger: Debugger) -> tuple[RecordedLoop, ...]:
             open_now.append(place)
         elif node.op is Ops.ENDRANGE:
             begun = open_now.pop()
-            found.append(RecordedLoop(begun, place, names[begun]))
-    return tuple(sorted(found, key=lambda loop: loop.begin))
+            loops.append(RecordedLoop(begun, place, names[begun]))
+    return tuple(sorted(loops, key=lambda loop: loop.begin))
 
 
 def _cell(value: Any) -> str:

@@ -38,8 +38,8 @@ class SteppingItemWriter(SteppingWriter, WorkItemWriter):
         if is_group_barrier(node):
             self.line(f"yield ({self.places[node]},)")
         elif node.op is Ops.WMMA:
-            held = ", ".join(self.operand(src) for src in node.src)
-            self.line(f"{self.variable(node)} = yield {self.places[node]}, {node.arg!r}, {held}")
+            operands = ", ".join(self.operand(src) for src in node.src)
+            self.line(f"{self.variable(node)} = yield {self.places[node]}, {node.arg!r}, {operands}")
             self.line(f"yield {', '.join([str(self.places[node]), *self.told(node)])}")
         else:
             super().write_node(node)
@@ -88,11 +88,11 @@ class SteppingGroup(SteppingProgram):
         self, views: Sequence[memoryview], values: Sequence[int] = (), start: int = 0, stop: int = 0
     ) -> Iterator[Event]:
         """RaceError, DivergenceError: as the emulator finds them, among the work-items of this group."""
-        return _Group(self, views, values).events()
+        return _WorkGroup(self, views, values).events()
 
 
-class _Group:
-    """A group at work, one of whose work-items is followed."""
+class _WorkGroup:
+    """A group running, one of whose work-items is followed."""
 
     def __init__(self, program: SteppingGroup, views: Sequence[memoryview], values: Sequence[int]) -> None:
         self.program = program
@@ -101,13 +101,13 @@ class _Group:
         outer = _number(program.item, "idx" if group is None else "gidx", grid)
         self.followed = outer * items.size + _number(program.item, "lidx", group or ())
         self.notes: list[Note] = []
-        given = [self._noted(view, f"data{place}") for place, view in enumerate(views)]
+        buffers = [self._noted(view, f"data{place}") for place, view in enumerate(views)]
         self.shared = [self._noted(fresh(node.dtype), str(node.arg)) for node in program.shared]
         self.at_work: dict[int, Stepped] = {}
         for inner, local in enumerate(places_of(group or ())):
-            known = {**program.item, **{f"lidx{place}": step for place, step in enumerate(local)}}
-            numbers = [known.get(name, 0) for name in program.specials]
-            self.at_work[outer * items.size + inner] = program.function(*given, *values, *self.shared, *numbers)
+            indices = {**program.item, **{f"lidx{place}": step for place, step in enumerate(local)}}
+            numbers = [indices.get(name, 0) for name in program.specials]
+            self.at_work[outer * items.size + inner] = program.function(*buffers, *values, *self.shared, *numbers)
         self.ahead: dict[int, Stop] = {}  # lanes that a tensor core let go on, and where they came to
 
     def _noted(self, view: memoryview, name: str) -> NotedMemory:
@@ -115,7 +115,7 @@ class _Group:
 
     def events(self) -> Iterator[Event]:
         """Those of the work-item that is followed; where it waits, the others come as far first."""
-        own, given = self.at_work.pop(self.followed), None
+        own, sent = self.at_work.pop(self.followed), None
         others = {number: self._stops(item) for number, item in self.at_work.items()}
         first = self.followed - self.followed % self.items.size
         warp = first + (self.followed - first) // self.program.lanes * self.program.lanes
@@ -123,11 +123,13 @@ class _Group:
         while True:
             self.items.now = self.followed
             try:
-                event = own.send(given)
+                event = own.send(sent)
             except StopIteration:
                 return
-            given = None
-            if not waits(self.program.uops[event[0]]) or len(event) == 2:  # a core's result is told as any other value
+            sent = None
+            if (
+                not waits(self.program.uops[event[0]]) or len(event) == 2
+            ):  # a core's result is recorded as any other value
                 yield event
             elif len(event) == 1:
                 self._meet(event[0], others, lanes)
@@ -141,29 +143,29 @@ class _Group:
                 yield place, value, self._noted_now()
 
     def _noted_now(self) -> list[Note]:
-        found = list(self.notes)
+        notes = list(self.notes)
         self.notes.clear()
-        return found
+        return notes
 
     def _stops(self, item: Stepped) -> Generator[Stop, Any, None]:
         """A work-item that nobody follows: only what it waits for."""
-        given = None
+        sent = None
         while True:
             try:
-                event = item.send(given)
+                event = item.send(sent)
             except StopIteration:
                 return
-            given = None
+            sent = None
             if waits(self.program.uops[event[0]]) and len(event) != 2:
-                given = yield event[0] if len(event) == 1 else event
+                sent = yield event[0] if len(event) == 1 else event
 
-    def _next_stop(self, number: int, item: Generator[Stop, Any, None], given: Any = None) -> Stop:
+    def _next_stop(self, number: int, item: Generator[Stop, Any, None], sent: Any = None) -> Stop:
         """What a work-item waits for next, None where it has ended; `given`: what a tensor core gives it."""
-        if given is None and number in self.ahead:
+        if sent is None and number in self.ahead:
             return self.ahead.pop(number)
         self.items.now = number
         try:
-            return item.send(given)
+            return item.send(sent)
         except StopIteration:
             return None
 

@@ -171,10 +171,10 @@ def find_tool() -> str:
     """The program: what the environment variable LLVM_MCA names, else `llvm-mca`. ThroughputError where it is not."""
     if sys.platform == "emscripten":
         raise ThroughputError(NOT_IN_A_BROWSER)
-    found = shutil.which(str(getenv("LLVM_MCA", "llvm-mca")))
-    if found is None:
+    path = shutil.which(str(getenv("LLVM_MCA", "llvm-mca")))
+    if path is None:
         raise ThroughputError(HOW_TO_GET_IT)
-    return found
+    return path
 
 
 @cache
@@ -185,8 +185,8 @@ def _known_cpus(tool: str, arch: str) -> frozenset[str]:
 
 @cache
 def _version(tool: str) -> str:
-    found = re.search(r"LLVM version (\S+)", _run(tool, ["--version"], "").stdout)
-    return f"llvm-mca {found[1]}" if found else "llvm-mca"
+    match = re.search(r"LLVM version (\S+)", _run(tool, ["--version"], "").stdout)
+    return f"llvm-mca {match[1]}" if match else "llvm-mca"
 
 
 def _run(tool: str, arguments: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
@@ -196,13 +196,13 @@ def _run(tool: str, arguments: Sequence[str], text: str) -> subprocess.Completed
         raise ThroughputError(f"{tool} does not answer: {error}") from None
 
 
-def model_for(target: Target, known: frozenset[str]) -> tuple[str, str]:
+def model_for(target: Target, cpus_known: frozenset[str]) -> tuple[str, str]:
     """The CPU to be modelled, and a word on it where that is another than the target's; `known`: those of the tool."""
-    if target.cpu in known:
+    if target.cpu in cpus_known:
         return target.cpu, ""
     have = set(target.features.split(","))
-    wanted = [cpu for feature, cpus in IN_THEIR_PLACE if feature in have for cpu in cpus if cpu in known]
-    chosen = wanted[0] if wanted else BY_ARCH[target.arch]
+    similar = [cpu for feature, cpus in IN_THEIR_PLACE if feature in have for cpu in cpus if cpu in cpus_known]
+    chosen = similar[0] if similar else BY_ARCH[target.arch]
     return chosen, f"{target.cpu} is not known to this llvm-mca: {chosen} stands in its place"
 
 
@@ -213,17 +213,17 @@ def analyse(lines: Sequence[str], arch: str, cpu: str, tool: str = "") -> Throug
     if not body:
         raise ThroughputError("there is no instruction to analyse")
     head = ".intel_syntax noprefix\n" if arch == "x86_64" else ""
-    given = [f"-mtriple={arch}", f"-mcpu={cpu}", f"-iterations={ITERATIONS}", "-json"]
-    done = _run(tool, given, head + "\n".join(body) + "\n")
+    options = [f"-mtriple={arch}", f"-mcpu={cpu}", f"-iterations={ITERATIONS}", "-json"]
+    done = _run(tool, options, head + "\n".join(body) + "\n")
     start = done.stdout.find("{")
     try:
         data: dict[str, Any] = json.loads(done.stdout[start:]) if start >= 0 else {}
         region = data.get("CodeRegions", [data])[0]
-        found = _read(region, data.get("TargetInfo") or region["TargetInfo"], cpu, _version(tool))
+        result = _read(region, data.get("TargetInfo") or region["TargetInfo"], cpu, _version(tool))
     except (ValueError, KeyError, IndexError, TypeError) as error:
         words = (done.stderr.strip().splitlines() or [f"{type(error).__name__}: {error}"])[0]
         raise ThroughputError(f"{_version(tool)} cannot analyse this loop: {words}") from None
-    return found
+    return result
 
 
 def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) -> Throughput:
@@ -237,8 +237,14 @@ def _read(region: dict[str, Any], machine: dict[str, Any], cpu: str, tool: str) 
             ports[place][name] = ports[place].get(name, 0.0) + used
             totals[name] += used
     costs = tuple(
-        InstructionCost(text, told["NumMicroOpcodes"], told["Latency"], float(told["RThroughput"] or 0.0), ports[place])
-        for place, (text, told) in enumerate(zip(texts, region["InstructionInfoView"]["InstructionList"]))
+        InstructionCost(
+            text,
+            description["NumMicroOpcodes"],
+            description["Latency"],
+            float(description["RThroughput"] or 0.0),
+            ports[place],
+        )
+        for place, (text, description) in enumerate(zip(texts, region["InstructionInfoView"]["InstructionList"]))
     )
     cycles = summary["TotalCycles"] / summary["Iterations"]
     front = sum(cost.uops for cost in costs) / summary["DispatchWidth"]
@@ -290,38 +296,38 @@ def throughput(
     if not body:
         raise ThroughputError("this kernel's assembly has no loop")
     cpu, note = model_for(target, _known_cpus(tool, target.arch))
-    found = analyse([assembly[place] for place in body], target.arch, cpu, tool)
+    result = analyse([assembly[place] for place in body], target.arch, cpu, tool)
     unrolled = _times_unrolled([assembly[place] for place in body], uops)
     measured, why = measured_cycles(uops, time_us, threads, clock_ghz, unrolled)
-    used = [name for name, cycles in found.port_cycles.items() if cycles and port_words(name) != name]
+    used = [name for name, cycles in result.port_cycles.items() if cycles and port_words(name) != name]
     legend = "; ".join(f"{name}: {port_words(name)}" for name in used)
-    found = replace(
-        found,
+    result = replace(
+        result,
         lines=(body[0], body[-1]),
-        instructions=_placed(found.instructions, assembly, body),
+        instructions=_placed(result.instructions, assembly, body),
         measured_cycles=measured,
         notes=tuple(text for text in (note, why, legend) if text),
         kernel=kernel,
     )
-    return checked(found)
+    return checked(result)
 
 
-def checked(found: Throughput) -> Throughput:
+def checked(result: Throughput) -> Throughput:
     """Without a bottleneck where the model and the measurement differ by more than 2x."""
-    measured = found.measured_cycles
-    if measured is None or not found.cycles or 1 / FAR <= measured / found.cycles <= FAR:
-        return found
+    measured = result.measured_cycles
+    if measured is None or not result.cycles or 1 / FAR <= measured / result.cycles <= FAR:
+        return result
     reason = (
-        f"the model takes {found.cycles:.3g} cycles, the measurement {measured:.3g}, so the model names no bottleneck"
+        f"the model takes {result.cycles:.3g} cycles, the measurement {measured:.3g}, so the model names no bottleneck"
     )
-    if measured > found.cycles:
+    if measured > result.cycles:
         reason += ": it takes every load from the L1, and leaves out memory, waiting for threads and the launch"
-    return replace(found, bound="unknown", reason=reason)
+    return replace(result, bound="unknown", reason=reason)
 
 
 def loop_weights(uops: Sequence[UOp]) -> list[tuple[int, float]]:
     """The innermost loops of a linear program in order: how deep each lies, and its steps times the nodes in it."""
-    found: list[tuple[int, float]] = []
+    weights: list[tuple[int, float]] = []
     stack: list[tuple[float, int]] = []  # steps, nodes
     is_inner = False
     rare = rare_loops(uops)
@@ -337,11 +343,11 @@ def loop_weights(uops: Sequence[UOp]) -> list[tuple[int, float]]:
         elif node.op is Ops.ENDRANGE and stack:
             steps, nodes = stack.pop()
             if is_inner:
-                found.append((len(stack) + 1, float(steps * nodes)))
+                weights.append((len(stack) + 1, float(steps * nodes)))
             is_inner = False
         elif stack:
             stack[-1] = (stack[-1][0], stack[-1][1] + 1)
-    return found
+    return weights
 
 
 def rare_loops(uops: Sequence[UOp]) -> set[UOp]:
@@ -354,7 +360,7 @@ _OPERAND = re.compile(r"\b(\w+) ptr \[(?!r[sb]p)")
 
 
 def _times_unrolled(body: Sequence[str], uops: Sequence[UOp]) -> float:
-    """How many iterations of the linear program's busiest loop one of the assembly does, by the bytes that both touch;
+    """How many iterations of the linear program's busiest loop one of the assembly does, by the bytes that both access;
     1 where that is not known."""
     touched = sum(_POINTED.get(word, 0) for line in body for word in _OPERAND.findall(line))
     inside: list[int] = []

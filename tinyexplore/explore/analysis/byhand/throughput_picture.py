@@ -13,39 +13,39 @@ MOST_PORTS = 12  # columns; the busiest
 LEAST_SHOWN = 0.005  # cycles
 
 
-def throughput_svg(found: Throughput) -> str:
+def throughput_svg(result: Throughput) -> str:
     """A row for each instruction and one for their sums, a column for each port that is used, the busiest first; then
     the bounds, and what was measured."""
-    ports = [name for name, cycles in sorted(found.port_cycles.items(), key=lambda one: -one[1]) if cycles]
+    ports = [name for name, cycles in sorted(result.port_cycles.items(), key=lambda one: -one[1]) if cycles]
     ports = ports[:MOST_PORTS]
     rows: list[tuple[str, ...]] = []
-    for one in found.instructions:
+    for one in result.instructions:
         used = [_cycles(one.ports.get(name, 0.0)) for name in ports]
         rows.append((one.text, str(one.uops), str(one.latency), *used))
-    uops = sum(one.uops for one in found.instructions)
-    rows.append(("all of it", str(uops), "", *(_cycles(found.port_cycles[name]) for name in ports)))
+    uops = sum(one.uops for one in result.instructions)
+    rows.append(("all of it", str(uops), "", *(_cycles(result.port_cycles[name]) for name in ports)))
     blank = ("",) * (len(ports) + 2)
-    rows += [(f"{words}: {cycles:.2f} cycles", *blank) for words, cycles in bounds(found)]
+    rows += [(f"{words}: {cycles:.2f} cycles", *blank) for words, cycles in bounds(result)]
     columns = (
         Column("instruction", mono=True),
         Column("µops", right=True),
         Column("latency", right=True),
         *(Column(name, right=True) for name in ports),
     )
-    title = f"{found.kernel or 'loop'}: {found.cycles:.2f} cycles an iteration, {bound_words(found.bound)}"
-    note = f"{found.reason} · {found.cpu}, {found.tool}"
+    title = f"{result.kernel or 'loop'}: {result.cycles:.2f} cycles an iteration, {bound_words(result.bound)}"
+    note = f"{result.reason} · {result.cpu}, {result.tool}"
     return sheet_svg(title, columns, rows, note)
 
 
-def bounds(found: Throughput) -> list[tuple[str, float]]:
+def bounds(result: Throughput) -> list[tuple[str, float]]:
     """What one iteration takes at least, as simulated, and as measured; in cycles."""
     rows = [
-        ("the busiest port", max(found.port_cycles.values(), default=0.0)),
-        ("the front end", found.front_end_cycles),
-        ("simulated", found.cycles),
+        ("the busiest port", max(result.port_cycles.values(), default=0.0)),
+        ("the front end", result.front_end_cycles),
+        ("simulated", result.cycles),
     ]
-    if found.measured_cycles is not None:
-        rows.append(("measured", found.measured_cycles))
+    if result.measured_cycles is not None:
+        rows.append(("measured", result.measured_cycles))
     return rows
 
 

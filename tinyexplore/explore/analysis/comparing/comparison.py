@@ -23,7 +23,7 @@ Change = Literal["same", "changed", "only in a", "only in b"]
 CONTEXT_LINES = 3
 
 
-class Captured(Protocol):
+class HasTrace(Protocol):
     """What holds a trace: an Explorer."""
 
     @property
@@ -53,7 +53,7 @@ class ListingPair(ReadableRow):
 class KernelPair(ReadableRow):
     """A kernel of a and the one of b that stands in its place; None where there is none.
 
-    `reasons`: what differs, in words ("opts", "c", "uops"). `first`: the first stage in which the two part. `only_a`
+    `reasons`: what differs, as text ("opts", "c", "uops"). `first`: the first stage in which the two part. `only_a`
     and `only_b`: the nodes of the program that the other has no equal of.
     """
 
@@ -115,28 +115,28 @@ class Comparison:
         return f'<iframe title="comparison" srcdoc="{escape(self.to_html())}" {frame}></iframe>'
 
 
-def compare(a: Trace | Captured | str | Path, b: Trace | Captured | str | Path) -> Comparison:
+def compare(a: Trace | HasTrace | str | Path, b: Trace | HasTrace | str | Path) -> Comparison:
     """Two captures side by side: Explorers, Traces, or files that one of them saved.
 
     Kernels that compute the same LazyBuffers stand side by side; then those of the same calls and operations. A kernel
     has changed where some listing that both have differs.
     """
     left, right = trace_of(a), trace_of(b)
-    found = diff(left, right)
+    difference = diff(left, right)
     programs_a, programs_b = _programs(left), _programs(right)
     runs_a = {run.kernel: run for run in left.runs}
     runs_b = {run.kernel: run for run in right.runs}
     kernels = []
-    for i, j in found.kernels:
+    for i, j in difference.kernels:
         of_a = programs_a.get(i, {}) if i is not None else {}
         of_b = programs_b.get(j, {}) if j is not None else {}
         times = compare_times(_run_of(runs_a, i), _run_of(runs_b, j))
-        first = next((pair for pair in found.stages if not pair.same and _is_of(pair, i, j)), None)
+        first = next((pair for pair in difference.stages if not pair.same and _is_of(pair, i, j)), None)
         kernels.append(_pair(left, right, i, j, of_a, of_b, first, times))
-    return Comparison(left, right, found, tuple(kernels))
+    return Comparison(left, right, difference, tuple(kernels))
 
 
-def trace_of(capture: Trace | Captured | str | Path) -> Trace:
+def trace_of(capture: Trace | HasTrace | str | Path) -> Trace:
     """The trace of an Explorer, in a file, or itself."""
     if isinstance(capture, Trace):
         return capture
@@ -151,10 +151,10 @@ def trace_of(capture: Trace | Captured | str | Path) -> Trace:
 
 
 def _programs(trace: Trace) -> dict[int, dict[str, Program]]:
-    found: dict[int, dict[str, Program]] = {}
+    programs: dict[int, dict[str, Program]] = {}
     for program in trace.programs:
-        found.setdefault(program.kernel, {})[program.language] = program
-    return found
+        programs.setdefault(program.kernel, {})[program.language] = program
+    return programs
 
 
 def _run_of(runs: dict[int, Run], kernel: int | None) -> Run | None:
@@ -214,24 +214,24 @@ def _program_nodes(trace: Trace, programs: dict[str, Program]) -> list[Node]:
 
 def _without(nodes: list[Node], others: list[Node]) -> tuple[Node, ...]:
     left = Counter(node.digest for node in others)
-    found = []
+    remaining = []
     for node in nodes:
         if left[node.digest]:
             left[node.digest] -= 1
         else:
-            found.append(node)
-    return tuple(found)
+            remaining.append(node)
+    return tuple(remaining)
 
 
 # *** text and data ***
 
 
-def first_words(found: TraceDiff) -> str:
-    """Where two traces part, in words."""
-    if found.first is None:
+def first_words(difference: TraceDiff) -> str:
+    """Where two traces part, as text."""
+    if difference.first is None:
         return "the same nodes in the same stages"
-    where = "" if found.first.kernel is None else f" of kernel {found.first.kernel}"
-    return f"they part in stage {found.first.name!r}{where}"
+    where = "" if difference.first.kernel is None else f" of kernel {difference.first.kernel}"
+    return f"they part in stage {difference.first.name!r}{where}"
 
 
 def change_words(pair: KernelPair) -> str:
@@ -239,28 +239,28 @@ def change_words(pair: KernelPair) -> str:
     return f"{pair.change}: {', '.join(pair.reasons)}" if pair.reasons else pair.change
 
 
-def comparison_text(found: Comparison) -> str:
+def comparison_text(comparison: Comparison) -> str:
     """The first difference first, then a line a kernel, then the differing options."""
-    titles = " with ".join(repr(trace.title) for trace in (found.a, found.b))
-    count = len(found.kernels)
-    lines = [f"{titles}: {count_text(count, 'kernel')}, {len(found.changed)} changed"]
-    lines.append(first_words(found.diff))
-    lines.extend(f"{name}: {a} → {b}" for name, a, b in found.diff.options)
-    for number, pair in enumerate(found.kernels):
+    titles = " with ".join(repr(trace.title) for trace in (comparison.a, comparison.b))
+    count = len(comparison.kernels)
+    lines = [f"{titles}: {count_text(count, 'kernel')}, {len(comparison.changed)} changed"]
+    lines.append(first_words(comparison.diff))
+    lines.extend(f"{name}: {a} → {b}" for name, a, b in comparison.diff.options)
+    for number, pair in enumerate(comparison.kernels):
         lines.append(f"{number:3}  {pair.name}  {change_words(pair)}")
         lines.append(f"     {pair.times.words}")
     return "\n".join(lines)
 
 
-def comparison_dict(found: Comparison) -> dict[str, Any]:
+def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     """See `Comparison.to_dict`."""
-    first = found.diff.first
+    first = comparison.diff.first
     return {
-        "titles": [found.a.title, found.b.title],
-        "same": found.same,
-        "options": [list(option) for option in found.diff.options],
+        "titles": [comparison.a.title, comparison.b.title],
+        "same": comparison.same,
+        "options": [list(option) for option in comparison.diff.options],
         "first": None if first is None else {"stage": first.name, "kernel": first.kernel},
-        "kernels": [_pair_dict(pair) for pair in found.kernels],
+        "kernels": [_pair_dict(pair) for pair in comparison.kernels],
     }
 
 

@@ -114,18 +114,18 @@ if (packed.length > 0) {
 """
 
 
-def comparison_html(found: Comparison) -> str:
+def comparison_html(comparison: Comparison) -> str:
     """The page: the first difference first, then the kernels that changed, then those that did not in a line each."""
-    title = " with ".join(escape(trace.title or "a capture") for trace in (found.a, found.b))
+    title = " with ".join(escape(trace.title or "a capture") for trace in (comparison.a, comparison.b))
     body = [
         f"<h1>{title}</h1>",
-        f"<p>{_counts(found)}; {escape(first_words(found.diff))}.</p>",
-        _options(found),
-        _kernels(found),
+        f"<p>{_counts(comparison)}; {escape(first_words(comparison.diff))}.</p>",
+        _options(comparison),
+        _kernels(comparison),
     ]
-    changed = [(number, pair) for number, pair in enumerate(found.kernels) if pair.change != "same"]
+    changed = [(number, pair) for number, pair in enumerate(comparison.kernels) if pair.change != "same"]
     body.extend(
-        _section(found, number, pair, with_pictures=number < MAX_PICTURES, is_packed=place > 0)
+        _section(comparison, number, pair, with_pictures=number < MAX_PICTURES, is_packed=place > 0)
         for place, (number, pair) in enumerate(changed)
     )
     runs = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
@@ -141,14 +141,15 @@ def comparison_html(found: Comparison) -> str:
     )
 
 
-def _counts(found: Comparison) -> str:
-    count, changed = len(found.kernels), len(found.changed)
+def _counts(comparison: Comparison) -> str:
+    count, changed = len(comparison.kernels), len(comparison.changed)
     return f"{count_text(count, 'kernel')}, {changed or 'none'} changed"
 
 
-def _options(found: Comparison) -> str:
+def _options(comparison: Comparison) -> str:
     rows = "".join(
-        f"<tr><th>{escape(name)}</th><td>{_value(a)}</td><td>{_value(b)}</td></tr>" for name, a, b in found.diff.options
+        f"<tr><th>{escape(name)}</th><td>{_value(a)}</td><td>{_value(b)}</td></tr>"
+        for name, a, b in comparison.diff.options
     )
     if not rows:
         return '<p class="quiet">Both were captured with the same options.</p>'
@@ -159,9 +160,9 @@ def _value(value: str | None) -> str:
     return '<span class="quiet">not set</span>' if value is None else f"<code>{escape(value)}</code>"
 
 
-def _kernels(found: Comparison) -> str:
+def _kernels(comparison: Comparison) -> str:
     rows = []
-    for number, pair in enumerate(found.kernels):
+    for number, pair in enumerate(comparison.kernels):
         name = f"<code>{escape(pair.name)}</code>"
         if pair.change != "same":
             name = f'<a href="#kernel-{number}">{name}</a>'
@@ -179,7 +180,7 @@ def _changes(pair: KernelPair) -> str:
     return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(one, one) for one in pair.reasons)))
 
 
-def _section(found: Comparison, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool) -> str:
+def _section(comparison: Comparison, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool) -> str:
     parts = [f'<section><h2 id="kernel-{number}">{number} · <code>{escape(pair.name)}</code></h2>']
     if pair.first is not None:
         parts.append(f"<p>They part in stage <strong>{escape(pair.first.name)}</strong>: ")
@@ -187,7 +188,7 @@ def _section(found: Comparison, number: int, pair: KernelPair, *, with_pictures:
             f"of the program, {count_text(len(pair.only_a), 'UOp')} only in a, {len(pair.only_b)} only in b.</p>"
         )
     parts.append(f'<div class="side">{_facts("a", pair.a)}{_facts("b", pair.b)}</div>')
-    inside = [_graphs(found, pair)] if with_pictures else []
+    inside = [_graphs(comparison, pair)] if with_pictures else []
     is_open = True
     for listing in pair.listings:
         inside.append(_listing(listing, is_open))
@@ -218,17 +219,17 @@ def _facts(side: str, kernel: KernelInfo | None) -> str:
     )
 
 
-def _graphs(found: Comparison, pair: KernelPair) -> str:
+def _graphs(comparison: Comparison, pair: KernelPair) -> str:
     """The graphs that the first differing stage left, what only one of them has framed."""
     if pair.first is None:
         return ""
-    a, b = _after(found.a, pair.first.a, pair.a), _after(found.b, pair.first.b, pair.b)
+    a, b = _after(comparison.a, pair.first.a, pair.a), _after(comparison.b, pair.first.b, pair.b)
     digests_a, digests_b = {node.digest for node in a}, {node.digest for node in b}
     graphs = []
-    sides = ((a, digests_b, found.a, pair.a), (b, digests_a, found.b, pair.b))
-    for made, others, trace, kernel in sides:
-        marked = {node.id for node in made if node.digest not in others}
-        graphs.append((made if kernel is None else [_named(node, trace, kernel) for node in made], marked))
+    sides = ((a, digests_b, comparison.a, pair.a), (b, digests_a, comparison.b, pair.b))
+    for graph, others, trace, kernel in sides:
+        marked = {node.id for node in graph if node.digest not in others}
+        graphs.append((graph if kernel is None else [_named(node, trace, kernel) for node in graph], marked))
     halves = [graph_within(nodes, HALF_PX, LEAST_BOXES, MAX_BOXES, marked) for nodes, marked in graphs]
     is_stacked = None in halves  # one beside the other there would be next to nothing of them
     if is_stacked:
@@ -245,8 +246,8 @@ def _graphs(found: Comparison, pair: KernelPair) -> str:
 def _named(node: Node, trace: Trace, kernel: KernelInfo) -> Node:
     """With what lies in the kernel's memory in place of data1: its Python name, or which kernel made it."""
 
-    def name(found: re.Match[str]) -> str:
-        return argument_text(trace, kernel, int(found[1])) or found[0]
+    def name(match: re.Match[str]) -> str:
+        return argument_text(trace, kernel, int(match[1])) or match[0]
 
     return replace(node, label=_DATA.sub(name, node.label), detail=_DATA.sub(name, node.detail))
 

@@ -78,13 +78,13 @@ def diff(a: Trace, b: Trace) -> TraceDiff:
 def _left_over(a: Trace, b: Trace) -> tuple[Node, ...]:
     """The nodes of `a` that `b` has no (further) equal of."""
     left = Counter(node.digest for node in b.nodes)
-    found = []
+    unpaired = []
     for node in a.nodes:
         if left[node.digest]:
             left[node.digest] -= 1
         else:
-            found.append(node)
-    return tuple(found)
+            unpaired.append(node)
+    return tuple(unpaired)
 
 
 def _digests(trace: Trace, nodes: Iterable[int]) -> tuple[str, ...]:
@@ -142,9 +142,9 @@ def _pair_by(
         candidates.setdefault(trait(b, b.kernels[number]), []).append(number)
     left = []
     for number in unmatched:
-        found = candidates.get(trait(a, a.kernels[number]))
-        if found:
-            other = found.pop(0)
+        matches = candidates.get(trait(a, a.kernels[number]))
+        if matches:
+            other = matches.pop(0)
             pairs.append((number, other))
             del waiting[other]
         else:
@@ -158,11 +158,11 @@ StageKey = tuple[int | None, str, int]
 def _keyed(trace: Trace) -> dict[StageKey, Stage]:
     """Each stage under its kernel, its name, and which of that name it is."""
     count: Counter[tuple[int | None, str]] = Counter()
-    found: dict[StageKey, Stage] = {}
+    stages: dict[StageKey, Stage] = {}
     for stage in trace.stages:
-        found[stage.kernel, stage.name, count[stage.kernel, stage.name]] = stage
+        stages[stage.kernel, stage.name, count[stage.kernel, stage.name]] = stage
         count[stage.kernel, stage.name] += 1
-    return found
+    return stages
 
 
 def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | None], ...]) -> tuple[StagePair, ...]:
@@ -172,13 +172,13 @@ def _align_stages(a: Trace, b: Trace, kernels: tuple[tuple[int | None, int | Non
     pairs = []
     for (kernel, name, number), stage in _keyed(a).items():
         other_kernel = partner.get(kernel)
-        found = None
+        match = None
         if kernel is None or other_kernel is not None:
-            found = waiting.pop((other_kernel, name, number), None)
-        same = found is not None and (
-            _digests(a, stage.before) == _digests(b, found.before)
-            and _digests(a, stage.after) == _digests(b, found.after)
+            match = waiting.pop((other_kernel, name, number), None)
+        same = match is not None and (
+            _digests(a, stage.before) == _digests(b, match.before)
+            and _digests(a, stage.after) == _digests(b, match.after)
         )
-        pairs.append(StagePair(name, kernel, stage, found, same))
+        pairs.append(StagePair(name, kernel, stage, match, same))
     pairs.extend(StagePair(name, kernel, None, stage, False) for (kernel, name, _), stage in waiting.items())
     return tuple(pairs)

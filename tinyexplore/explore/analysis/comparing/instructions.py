@@ -40,18 +40,18 @@ def instructions_of(lines: Sequence[str], arch: str, vector_bits: int) -> Instru
     """`lines` as listings have them: labels at the margin, instructions indented. `vector_bits`: what a register of the
     CPU holds."""
     read = {"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits)
-    found = dict(read)
-    used = sorted({register for bits, registers in found.values() for register in registers if bits})
-    loop = _busiest(lines, found)
-    inside = [place for place in found if loop is not None and loop[0] <= place <= loop[1]]
+    instructions = dict(read)
+    used = sorted({register for bits, registers in instructions.values() for register in registers if bits})
+    loop = _busiest(lines, instructions)
+    inside = [place for place in instructions if loop is not None and loop[0] <= place <= loop[1]]
     return Instructions(
-        total=len(found),
-        vector=sum(bits > 0 for bits, _ in found.values()),
-        widest_bits=max((bits for bits, _ in found.values()), default=0),
+        total=len(instructions),
+        vector=sum(bits > 0 for bits, _ in instructions.values()),
+        widest_bits=max((bits for bits, _ in instructions.values()), default=0),
         registers=tuple(used),
         loop=loop,
         in_loop=len(inside),
-        vector_in_loop=sum(found[place][0] > 0 for place in inside),
+        vector_in_loop=sum(instructions[place][0] > 0 for place in inside),
     )
 
 
@@ -85,8 +85,8 @@ def _riscv(lines: Sequence[str], vector_bits: int) -> Read:
     group = 1
     for place, mnemonic, operands in _split(lines):
         if mnemonic.startswith("vset"):
-            said = _GROUPED.search(operands)
-            group = int(said[1]) if said else 1
+            grouping = _GROUPED.search(operands)
+            group = int(grouping[1]) if grouping else 1
             yield place, (0, set())
             continue
         moved = _MOVED.search(mnemonic)
@@ -105,33 +105,33 @@ def hot_loop(
     (the scalar fallback of `sin`, say) and is left out. weights: the work of each innermost loop of the linear program
     in order, which decides where the assembly has as many.
     """
-    found = dict({"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits))
-    loops = _loops(lines, found)
-    kept = [one for one in loops if not depth or sum(_holds(other, one) for other in loops) <= depth]
-    innermost = _innermost(kept)
+    parsed = dict({"x86_64": _x86, "aarch64": _arm, "riscv64": _riscv}[arch](lines, vector_bits))
+    loops = _loops(lines, parsed)
+    candidates = [one for one in loops if not depth or sum(_holds(other, one) for other in loops) <= depth]
+    innermost = _innermost(candidates)
     if not innermost:
         return []
     if len(innermost) == len(weights):
         ordered = sorted(innermost)
         chosen = ordered[max(range(len(ordered)), key=lambda place: weights[place])]
     else:
-        chosen = max(innermost, key=lambda loop: _vectors(found, loop))
+        chosen = max(innermost, key=lambda loop: _vectors(parsed, loop))
     rare = [one for one in loops if one != chosen and _holds(chosen, one)]
-    rare += _skipped(lines, found, chosen, rare)
+    rare += _skipped(lines, parsed, chosen, rare)
     inside = range(chosen[0], chosen[1] + 1)
     return [place for place in inside if not any(one[0] <= place <= one[1] for one in rare)]
 
 
 def _skipped(
     lines: Sequence[str],
-    found: dict[int, tuple[int, set[int]]],
+    parsed: dict[int, tuple[int, set[int]]],
     loop: tuple[int, int],
     rare: Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
     """What jumps of `loop` skip together with a rare loop: the rest of a rare path."""
     labels = {line[:-1]: place for place, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     regions = []
-    for place in found:
+    for place in parsed:
         words = _WORD.findall(lines[place])
         goal = labels.get(words[-1]) if words else None
         if goal is None or words[0] in ("jmp", "b") or not loop[0] <= place <= loop[1]:
@@ -143,11 +143,11 @@ def _skipped(
     return [region for region in regions if any(_holds(region, one) for one in rare)]
 
 
-def _loops(lines: Sequence[str], found: dict[int, tuple[int, set[int]]]) -> list[tuple[int, int]]:
+def _loops(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> list[tuple[int, int]]:
     """From its label to the last jump back to it, each loop once."""
     labels = {line[:-1]: place for place, line in enumerate(lines) if line[:1] != " " and line.endswith(":")}
     ends: dict[int, int] = {}
-    for place in found:
+    for place in parsed:
         goal = _WORD.findall(lines[place])[-1:]
         start = labels.get(goal[0], place) if goal else place
         if start < place:
@@ -159,13 +159,13 @@ def _innermost(loops: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return [one for one in loops if not any(other != one and _holds(one, other) for other in loops)]
 
 
-def _vectors(found: dict[int, tuple[int, set[int]]], loop: tuple[int, int]) -> tuple[int, int]:
-    inside = [place for place in found if loop[0] <= place <= loop[1]]
-    return sum(found[place][0] > 0 for place in inside), len(inside)
+def _vectors(parsed: dict[int, tuple[int, set[int]]], loop: tuple[int, int]) -> tuple[int, int]:
+    inside = [place for place in parsed if loop[0] <= place <= loop[1]]
+    return sum(parsed[place][0] > 0 for place in inside), len(inside)
 
 
-def _busiest(lines: Sequence[str], found: dict[int, tuple[int, set[int]]]) -> tuple[int, int] | None:
-    return max(_innermost(_loops(lines, found)), key=lambda loop: _vectors(found, loop), default=None)
+def _busiest(lines: Sequence[str], parsed: dict[int, tuple[int, set[int]]]) -> tuple[int, int] | None:
+    return max(_innermost(_loops(lines, parsed)), key=lambda loop: _vectors(parsed, loop), default=None)
 
 
 def _holds(outer: tuple[int, int], inner: tuple[int, int]) -> bool:

@@ -120,16 +120,16 @@ def _bars(one: ForMachine, x: float, y: float, longest: int) -> str:
 # *** the page ***
 
 
-def machines_html(found: Machines) -> str:
+def machines_html(machines: Machines) -> str:
     """The kernel that computes most first, open; the others below, closed."""
-    title = escape(found.title or "One program")
-    main = found.main
-    others = [row for row in found.rows if row is not main]
-    reasons = dict.fromkeys(one.kernel.not_run for row in found.rows for one in row if one and one.kernel.not_run)
+    title = escape(machines.title or "One program")
+    main = machines.main
+    others = [row for row in machines.rows if row is not main]
+    reasons = dict.fromkeys(one.kernel.not_run for row in machines.rows for one in row if one and one.kernel.not_run)
     body = [
-        f"<h1>{title} for {len(found.machines)} machines</h1>",
+        f"<h1>{title} for {len(machines.machines)} machines</h1>",
         '<p class="quiet">Compiled here for each; what this machine can execute was timed.</p>',
-        _section(main, found.title),
+        _section(main, machines.title),
     ]
     if others:
         body.append(f"<h2>The other kernels ({len(others)})</h2>")
@@ -142,7 +142,8 @@ def machines_html(found: Machines) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f"<title>{title} for {len(found.machines)} machines</title>\n<style>{_STYLE}{style_sheet()}</style>\n</head>\n"
+        f"<title>{title} for {len(machines.machines)} machines</title>\n"
+        f"<style>{_STYLE}{style_sheet()}</style>\n</head>\n"
         "<body>\n<main>\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colorsys import hls_to_rgb
 
-from tinyexplore.explore.analysis.cores.view import Held, elements, formulas
+from tinyexplore.explore.analysis.cores.view import FragmentElement, elements, formulas
 from tinyexplore.explore.tracefile.pictures.picture import document, text
 from tinyexplore.target import TensorCore
 
@@ -57,11 +57,13 @@ def core_svg(core: TensorCore) -> str:
     )
 
 
-def lanes_text(one: Held) -> str:
+def lanes_text(one: FragmentElement) -> str:
     return " ".join(map(str, one.lanes))
 
 
-def _cell(core: TensorCore, one: Held, x: float, y: float, wide: float, high: float, *, two_lines: bool) -> str:
+def _cell(
+    core: TensorCore, one: FragmentElement, x: float, y: float, wide: float, high: float, *, two_lines: bool
+) -> str:
     hue = hue_of(one.lanes[0], core.lanes)
     place = f'x="{x:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{high - 2:.1f}" rx="2.5"'
     red, green, blue = (round(255 * part) for part in hls_to_rgb(hue / 360, 0.5, 0.75))

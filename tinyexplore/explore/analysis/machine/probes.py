@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from tinyexplore.execute.sampling import MOST_WAITED, seconds_waited
-from tinyexplore.explore.analysis.machine.loops import CHUNK, ROW, Loops, Memory, Team
+from tinyexplore.explore.analysis.machine.loops import CHUNK, ROW, HugePageMemory, Loops, Team
 from tinyexplore.explore.tracefile.model import Ceiling
 
 SAMPLE_S = 0.0004  # of one sample: long beside starting it, short beside what disturbs it
@@ -34,14 +34,14 @@ _LOOPS = {"read": "read", "triad": "triad", "copy": "copy", "write": "fill"}
 
 
 class Prober:
-    """The probes of one machine and TARGET. The memory is allocated once; its pages are touched once."""
+    """The probes of one machine and TARGET. The memory is allocated once; its pages are accessed once."""
 
     def __init__(self, threads: int, l1_bytes: int, l2_bytes: int) -> None:
         self.loops = Loops()
         self.threads = max(1, min(threads, _cores()))
         self.l1_bytes, self.l2_bytes = l1_bytes, l2_bytes
         self.most = min(MOST_BYTES, _physical_bytes() // 8)
-        self._memory: Memory | None = None
+        self._memory: HugePageMemory | None = None
         self._patience_s = PATIENCE_S
 
     def all(self, budget_s: float = 2.0) -> tuple[Ceiling, ...]:
@@ -85,7 +85,7 @@ class Prober:
 
     def clock(self) -> Ceiling:
         """The clock of a core, in GHz."""
-        area = Memory(CHUNK, huge=False)
+        area = HugePageMemory(CHUNK, huge=False)
         (ctypes.c_int64 * 2).from_address(area.address)[:] = [3, 5]
         rates = self._rates(1, lambda _, turns: self.loops.clock(area.address, turns), 64)
         return ceiling("clock", "clock", "", 1, 0, rates)
@@ -167,7 +167,7 @@ class Prober:
     def _arena(self, nbytes: int) -> int:
         wanted = max(nbytes, self.most) + self.threads * CHUNK
         if self._memory is None or self._memory.nbytes < wanted:
-            self._memory = Memory(wanted)
+            self._memory = HugePageMemory(wanted)
             self.loops.stream("fill", 0, self._memory.address, self._memory.nbytes)
         return self._memory.address
 

@@ -165,8 +165,8 @@ def ceilings(device: str = "", *, again: bool = False, measure: bool = True) -> 
     clock and the smallest kernel, each with its samples.
 
     They are measured once (under 2 s) and kept in the cache directory under the CPU's name and the target. `again`
-    measures anew and keeps the better rate of each. Without `measure` only what is kept is given. Devices whose kernels
-    are not machine code of this CPU have none; `reason` says why.
+    measures again and keeps the better rate of each. Without `measure` only what is kept is given. Devices whose
+    kernels are not machine code of this CPU have none; `reason` says why.
     """
     name = Device.canonicalize(device or Device.DEFAULT)
     cpu, target = cpu_name(), ""

@@ -44,7 +44,7 @@ def index_uops(tracker: ShapeTracker) -> tuple[tuple[UOp, ...], UOp, UOp | None]
 def index_texts(tracker: ShapeTracker) -> tuple[IndexText, IndexText]:
     """The index expression as the views say it, and what the rules of the compiler make of it."""
     axes, place, valid = index_uops(tracker)
-    with recording(Recorder()):  # nobody else is to hear of it
+    with recording(Recorder()):  # nothing else is to hear of it
         after = graph_rewrite(place, SIMPLIFY)
         valid_after = None if valid is None else graph_rewrite(valid, SIMPLIFY)
     printer = printer_of(axes)
@@ -69,15 +69,15 @@ def _place(view: View, coords: tuple[UOp, ...]) -> UOp:
 
 
 def _conditions(view: View, coords: tuple[UOp, ...]) -> list[UOp]:
-    found: list[UOp] = []
+    conditions: list[UOp] = []
     for coord, size, (start, stop) in zip(coords, view.shape, view.mask or ()):
         if start >= stop:
             return [UOp.const(dtypes.bool, False)]
         if start > 0:
-            found.append(index_const(start - 1).alu(Ops.CMPLT, coord))
+            conditions.append(index_const(start - 1).alu(Ops.CMPLT, coord))
         if stop < size:
-            found.append(coord.alu(Ops.CMPLT, index_const(stop)))
-    return found
+            conditions.append(coord.alu(Ops.CMPLT, index_const(stop)))
+    return conditions
 
 
 def _coordinates(place: UOp, shape: tuple[int, ...]) -> tuple[UOp, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tinyexplore.explore.analysis.shapes.cells import reach_of
-from tinyexplore.explore.analysis.shapes.moves import LAWS, Step, moved
+from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, moved
 from tinyexplore.explore.analysis.shapes.view import MOST_OTHERS, Other, ShapeData, ShapeView
 from tinyexplore.explore.tracefile.model import Node
 from tinyexplore.explore.tracefile.query import related
@@ -22,7 +22,7 @@ _VALUE = re.compile(r"[A-Za-z_]\w*=(-?\d+)")  # of a Variable: "v=3"
 
 
 class NoShape(ValueError):
-    """A node that shows no memory: says what can be looked at."""
+    """A node that shows no memory: says what can be examined."""
 
 
 def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | None = None) -> ShapeView:
@@ -37,7 +37,9 @@ def shape_of_node(trace: Trace, node: Node | int | None = None, views: Views | N
     steps = _steps(chain)
     base = chain[0]
     others = tuple(_others(_views(trace) if views is None else views, base, {node.id for node in chain}))
-    size = max(reach_of(one.tracker) for one in (*steps, *(Step("VIEW", None, other.tracker) for other in others)))
+    size = max(
+        reach_of(one.tracker) for one in (*steps, *(MovementStep("VIEW", None, other.tracker) for other in others))
+    )
     return ShapeView(steps, size, base.name or f"{base.label.lower()} {base.id}", (), others)
 
 
@@ -53,15 +55,15 @@ def shape_data(
 
 def shapes_data(trace: Trace) -> dict[int, ShapeData]:
     """The shapes of the first movements of a trace by their nodes, for a page without Python."""
-    found: dict[int, ShapeData] = {}
+    shapes: dict[int, ShapeData] = {}
     views = _views(trace)
     for node in trace.nodes:
-        if node.kind == "lazybuffer" and node.op in LAWS and len(found) < MOST_NODES:
+        if node.kind == "lazybuffer" and node.op in LAWS and len(shapes) < MOST_NODES:
             try:
-                found[node.id] = shape_data(trace, node.id, views=views)
+                shapes[node.id] = shape_data(trace, node.id, views=views)
             except (ShapeError, NoShape):
                 continue  # sizes that change from call to call
-    return found
+    return shapes
 
 
 def _first(trace: Trace) -> int:
@@ -93,9 +95,9 @@ def _chain(trace: Trace, node: Node) -> list[Node]:
     return chain[::-1]
 
 
-def _steps(chain: Sequence[Node]) -> tuple[Step, ...]:
+def _steps(chain: Sequence[Node]) -> tuple[MovementStep, ...]:
     first = chain[0]
-    steps = [Step(first.label, None, ShapeTracker.from_shape(_sizes(first)), node=first.id)]
+    steps = [MovementStep(first.label, None, ShapeTracker.from_shape(_sizes(first)), node=first.id)]
     for node in chain[1:]:
         arg = _sizes(node) if node.op in ("RESHAPE", "EXPAND") else _read(node.arg)
         steps.append(moved(steps[-1].tracker, node.op, arg, node.id))

@@ -15,7 +15,7 @@ PADDING = "·"
 
 
 def view_text(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, mask: Box | None) -> str:
-    """A View in words: "3×4, strides (4, 1), offset 2, valid in 0:3×1:4"."""
+    """A View as text: "3×4, strides (4, 1), offset 2, valid in 0:3×1:4"."""
     text = f"{shape_text(shape)}, strides {strides}"
     if offset:
         text += f", offset {offset}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from tinyexplore.explore.analysis.shapes.cells import Box, Cell, cells_of, reach_of, shown_box
 from tinyexplore.explore.analysis.shapes.indices import IndexText, index_texts
-from tinyexplore.explore.analysis.shapes.moves import LAWS, Step, moved, read_argument, suggestion
+from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, moved, read_argument, suggestion
 from tinyexplore.explore.analysis.shapes.picture import shape_svg
 from tinyexplore.explore.analysis.shapes.text import shape_grid_text
 from tinyexplore.explore.tracefile.readable import ReadableRow
@@ -21,7 +21,7 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.lazy.lazybuffer import ShapeError
 from tinyexplore.shape import ShapeTracker, View
 from tinyexplore.tensor import Tensor
-from tinyexplore.uop import Group
+from tinyexplore.uop import OpGroups
 
 MOST_OTHERS = 6  # views of the same memory
 
@@ -101,7 +101,7 @@ class ShapeView:
     begins, an index. others: further views of the same memory.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[MovementStep, ...]
     size: int
     name: str = "memory"
     window: tuple[int, ...] = ()
@@ -121,7 +121,7 @@ class ShapeView:
 
     @property
     def law(self) -> str:
-        """What the last movement does, in words; "" where there was none."""
+        """What the last movement does, as text; "" where there was none."""
         return self.steps[-1].law
 
     @property
@@ -249,30 +249,32 @@ def shape(what: Any, *others: Any, size: int | None = None, name: str = "") -> S
     """
     steps = steps_of(what)
     beside = tuple(Other(f"view {number}", steps_of(one)[-1].tracker) for number, one in enumerate(others, 2))
-    reach = max([reach_of(step.tracker) for step in (*steps, *(Step("VIEW", None, one.tracker) for one in beside))])
+    reach = max(
+        [reach_of(step.tracker) for step in (*steps, *(MovementStep("VIEW", None, one.tracker) for one in beside))]
+    )
     return ShapeView(steps, reach if size is None else size, name or _name_of(what), (), beside)
 
 
-def steps_of(what: Any) -> tuple[Step, ...]:
+def steps_of(what: Any) -> tuple[MovementStep, ...]:
     """How a view came, as far as `what` knows: movements of a LazyBuffer or Tensor, else only itself."""
     if isinstance(what, Tensor):
         what = what.lazydata
     if isinstance(what, LazyBuffer):
         moves = []
-        while what.op in Group.MOVEMENT and what.buffer is None:
+        while what.op in OpGroups.MOVEMENT and what.buffer is None:
             moves.append(what)
             what = what.src[0]
-        steps = [Step("BUFFER", None, ShapeTracker.from_shape(_sizes(what.shape)))]
+        steps = [MovementStep("BUFFER", None, ShapeTracker.from_shape(_sizes(what.shape)))]
         for move in reversed(moves):
             steps.append(moved(steps[-1].tracker, move.op.name, move.arg))
         return tuple(steps)
     if isinstance(what, tuple):
-        return (Step("BUFFER", None, ShapeTracker.from_shape(_sizes(what))),)
+        return (MovementStep("BUFFER", None, ShapeTracker.from_shape(_sizes(what))),)
     if isinstance(what, View):
         what = ShapeTracker((what,))
     if not isinstance(what, ShapeTracker):
         raise TypeError(f"explore.shape of a {type(what).__name__}: give a ShapeTracker, View, Tensor or a shape")
-    return (Step("BUFFER" if what.contiguous else "VIEW", None, what),)
+    return (MovementStep("BUFFER" if what.contiguous else "VIEW", None, what),)
 
 
 def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
@@ -289,7 +291,7 @@ def _views_data(tracker: ShapeTracker) -> tuple[ViewData, ...]:
     return tuple([(view.shape, view.strides, view.offset, view.mask) for view in tracker.views])
 
 
-def _step_data(step: Step) -> ShapeStepData:
+def _step_data(step: MovementStep) -> ShapeStepData:
     before, after = index_texts(step.tracker)
     return ShapeStepData(
         step.op,

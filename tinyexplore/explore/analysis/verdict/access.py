@@ -70,7 +70,7 @@ class Operand(ReadableRow):
         return any(node.op is Ops.LOAD for node in self.index.src[1].toposort())
 
     def inside(self, depth: int) -> int:
-        """Bytes of the cache lines that all loops from `depth` on touch together."""
+        """Bytes of the cache lines that all loops from `depth` on access together."""
         steps = [(self.stride(loop) if self.varies(loop) else 0, loop.size) for loop in self.loops[depth:]]
         return min(touched_bytes(steps, self.item_bytes, LINE), -(-self.nbytes // LINE) * LINE)
 
@@ -98,7 +98,7 @@ class AccessPattern:
         return [operand for operands in self.statements for operand in operands]
 
     def step_bytes(self, loops: Sequence[UOp], depth: int) -> int:
-        """Bytes that one step of the loop at `depth` touches, in all statements inside it."""
+        """Bytes that one step of the loop at `depth` accesses, in all statements inside it."""
         head = tuple(loops[: depth + 1])
         touched: dict[object, int] = {}
         for operand in self.operands:

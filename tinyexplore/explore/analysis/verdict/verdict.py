@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from tinyexplore.explore.analysis.verdict.facts import Facts
-from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, Rule, explains, judge
+from tinyexplore.explore.analysis.verdict.facts import KernelFacts
+from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, BottleneckRule, explains, judge
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table, lines_of
@@ -55,7 +55,7 @@ class SpeedVerdict(Readable):
     """The rule that decided: its threshold, and why it lies there."""
     missing: tuple[str, ...] = ()
     """Facts that could not be measured or modelled, and why."""
-    facts: Facts | None = None
+    facts: KernelFacts | None = None
     """All facts, of one kernel that ran."""
     parts: tuple[SpeedVerdict, ...] = ()
     """Of a program: the verdicts on its kernels, the longest first."""
@@ -108,7 +108,7 @@ class SpeedVerdict(Readable):
         )
 
 
-def verdict_of(facts: Facts, suggestions: Sequence[Suggestion] = ()) -> SpeedVerdict:
+def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> SpeedVerdict:
     """The verdict by the rules. ValueError for facts without samples."""
     kind, likely, rule = judge(facts)
     share = min(1.0, round(facts.share, 3)) if facts.share else None
@@ -132,7 +132,7 @@ def verdict_of(facts: Facts, suggestions: Sequence[Suggestion] = ()) -> SpeedVer
 # *** the sentence ***
 
 
-def _sentence(facts: Facts, kind: str, likely: str, rule: Rule | None) -> str:
+def _sentence(facts: KernelFacts, kind: str, likely: str, rule: BottleneckRule | None) -> str:
     text = _KERNEL_TEXTS[likely](facts) + _model_text(facts, likely)
     if kind == "noise":
         waited = f"its threads waited for a core for {100 * (facts.waited or 0):.0f} % of the time"
@@ -140,7 +140,7 @@ def _sentence(facts: Facts, kind: str, likely: str, rule: Rule | None) -> str:
     return text
 
 
-def _slow(facts: Facts) -> str:
+def _slow(facts: KernelFacts) -> str:
     """How far from the limit: "fast" or "4.2× its limit"."""
     if not facts.share:
         return "No ceiling is known"
@@ -162,7 +162,7 @@ def _bytes(nbytes: float) -> str:
     return f"{nbytes:.0f} bytes"
 
 
-def _bandwidth_text(facts: Facts) -> str:
+def _bandwidth_text(facts: KernelFacts) -> str:
     time_us = facts.judged_us
     used, most = _rate(facts.bytes_moved, time_us), _rate(facts.bytes_moved, facts.least_us[0])
     name = "Memory" if facts.level == "memory" else facts.level
@@ -170,7 +170,7 @@ def _bandwidth_text(facts: Facts) -> str:
     return f"{name} bandwidth, {_percent(min(1.0, facts.share))} of its limit. It moves {moved}."
 
 
-def _compute_text(facts: Facts) -> str:
+def _compute_text(facts: KernelFacts) -> str:
     time_us = facts.judged_us
     used, most = _rate(facts.operations, time_us), _rate(facts.operations, facts.least_us[1])
     at = [f"Arithmetic: {used} of {most} G operations a second ({facts.arithmetic})"] if facts.least_us[1] else []
@@ -181,14 +181,14 @@ def _compute_text(facts: Facts) -> str:
     return f"{limit}. {'. '.join(at)}."
 
 
-def _latency_text(facts: Facts) -> str:
+def _latency_text(facts: KernelFacts) -> str:
     return (
         f"{_slow(facts)}. A dependence chain (latency): each step waits for the result of the one before. An iteration "
         f"takes {facts.cycles:.2g} cycles, {facts.busiest:.2g} without waiting."
     )
 
 
-def _random_text(facts: Facts) -> str:
+def _random_text(facts: KernelFacts) -> str:
     what = "stores to" if facts.scatters else "loads from"
     rate = facts.gathers / facts.judged_us / 1e3
     most = f" of {facts.gathers / facts.gather_us / 1e3:.2g}" if facts.gather_us else ""
@@ -197,7 +197,7 @@ def _random_text(facts: Facts) -> str:
     )
 
 
-def _strided_text(facts: Facts) -> str:
+def _strided_text(facts: KernelFacts) -> str:
     if facts.line_use < 0.5:
         return (
             f"{_slow(facts)}. Strided access: {_percent(facts.line_use)} of each cache line of {facts.worst} is used."
@@ -210,42 +210,42 @@ def _strided_text(facts: Facts) -> str:
     return f"{_slow(facts)}. Strided access: {lines}, fall into the same sets of the cache."
 
 
-def _rereads_text(facts: Facts) -> str:
+def _rereads_text(facts: KernelFacts) -> str:
     again = f"{facts.worst} comes {facts.worst_times:.2g} times"
     return f"{_slow(facts)}. Re-reads: {facts.l2_traffic:.2g} times its bytes come from beyond the L2; {again}."
 
 
-def _redundant_text(facts: Facts) -> str:
+def _redundant_text(facts: KernelFacts) -> str:
     return f"{_slow(facts)}. Redundant work: it does {facts.redundant:,.0f} times the accumulations that it needs."
 
 
-def _unaligned_text(facts: Facts) -> str:
+def _unaligned_text(facts: KernelFacts) -> str:
     part = _percent(min(1.0, explains(facts, facts.crossing_us)))
     what = f"those of {facts.crossing} cross cache lines, which explains {part} of the time"
     return f"{_slow(facts)}. Unaligned loads: {what}."
 
 
-def _scalar_text(facts: Facts) -> str:
+def _scalar_text(facts: KernelFacts) -> str:
     return f"{_slow(facts)}. Not vectorized: its busiest loop has no vector instruction."
 
 
-def _spills_text(facts: Facts) -> str:
+def _spills_text(facts: KernelFacts) -> str:
     return (
         f"{_slow(facts)}. Spills: {facts.stack} of {facts.instructions} instructions of its busiest loop use the stack."
     )
 
 
-def _one_thread_text(facts: Facts) -> str:
+def _one_thread_text(facts: KernelFacts) -> str:
     own = _percent(min(1.0, explains(facts, facts.own_limit_us)))
     return f"{_slow(facts)}. One thread of {facts.all_threads}: it reaches {own} of one thread's limit."
 
 
-def _launch_text(facts: Facts) -> str:
+def _launch_text(facts: KernelFacts) -> str:
     launch = duration_text(facts.launch_us)
     return f"Too small to matter. {duration_text(facts.judged_us)}, of which {launch} is the launch."
 
 
-def _unexplained_text(facts: Facts) -> str:
+def _unexplained_text(facts: KernelFacts) -> str:
     parts = [("its bytes once", explains(facts, facts.memory_us)), ("arithmetic", explains(facts, facts.compute_us))]
     parts += [("its access pattern", explains(facts, facts.pattern_us))]
     if facts.has_model:
@@ -271,7 +271,7 @@ _KERNEL_TEXTS = {
 }
 
 
-def _model_text(facts: Facts, likely: str) -> str:
+def _model_text(facts: KernelFacts, likely: str) -> str:
     """What must be said where the model is wrong."""
     if not facts.has_model or facts.code_share <= OFF or likely in ("launch overhead", "redundant work"):
         return ""
@@ -281,7 +281,7 @@ def _model_text(facts: Facts, likely: str) -> str:
 # *** evidence ***
 
 
-def _evidence(facts: Facts) -> list[Evidence]:
+def _evidence(facts: KernelFacts) -> list[Evidence]:
     quartiles = f"{duration_text(facts.low_us)} to {duration_text(facts.high_us)}, n = {facts.samples}"
     found = [Evidence("median", f"{duration_text(facts.time_us)} ({quartiles})", "timing")]
     if facts.launch_us:
@@ -316,7 +316,7 @@ def _evidence(facts: Facts) -> list[Evidence]:
     return found
 
 
-def _cycles(facts: Facts) -> str:
+def _cycles(facts: KernelFacts) -> str:
     return f"{facts.measured_cycles:.3g} measured, {facts.cycles:.3g} modelled, {facts.busiest:.3g} without waiting"
 
 

@@ -107,7 +107,7 @@ def why_opts(trace: Trace, kernel: int = 0) -> WhyOpts:
         opts = tuple(stage.opts[place] for place in choice.opts)
         instead = None
         if started is not None and any(opt.applied for opt in opts):
-            with Context(**settings_of(trace)), recording(Recorder()):  # nobody else is to hear of it
+            with Context(**settings_of(trace)), recording(Recorder()):  # nothing else is to hear of it
                 instead = tuple(map(str, hand_coded(started, frozenset((choice.name,))).applied))
         chosen.append(Chosen(choice, opts, instead))
     return WhyOpts(kernel, info.name, info.opts, tuple(chosen))

@@ -21,7 +21,7 @@ class Edge(ReadableRow):
     kernel stores it and another one reads it; "again", computed in several kernels; "read", it was in memory before.
 
     decision, reason, compared: the scheduler's word on `src`. kernels: those that compute `src`; `into`: those that
-    compute `dst`. against_cut, against_join: what stands against cutting here, and against joining; "" where one may.
+    compute `dst`. against_cut, against_join: what forbids cutting here, and against joining; "" where one may.
     """
 
     src: int
@@ -61,7 +61,7 @@ def _row(edge: Edge) -> tuple[str, str, str, str]:
 
 
 def compared_text(one: Compared) -> str:
-    """A comparison in words: "times that each element would be computed: 4096, over 1.5"."""
+    """A comparison as text: "times that each element would be computed: 4096, over 1.5"."""
     return f"{one.what}: {_figure(one.value)}, {'over' if one.over else 'within'} {_figure(one.bound)}"
 
 
@@ -77,16 +77,16 @@ class Fusions:
     def __init__(self, trace: Trace, variant: ScheduleVariant | None = None) -> None:
         self.trace = trace
         self.decisions: dict[int, Decision] = {}
-        told = [stage.decisions for stage in trace.stages] if variant is None else [variant.decisions]
-        for decisions in told:
+        decision_lists = [stage.decisions for stage in trace.stages] if variant is None else [variant.decisions]
+        for decisions in decision_lists:
             self.decisions.update({decision.node: decision for decision in decisions})
-        made: list[tuple[int, tuple[int, ...]]] = []
+        kernels: list[tuple[int, tuple[int, ...]]] = []
         if variant is None:
-            made = [(kernel.id, (*kernel.nodes, *kernel.roots)) for kernel in trace.kernels]
+            kernels = [(kernel.id, (*kernel.nodes, *kernel.roots)) for kernel in trace.kernels]
         else:
-            made = [(place, (*one.nodes, *one.roots)) for place, one in enumerate(variant.kernels)]
+            kernels = [(place, (*one.nodes, *one.roots)) for place, one in enumerate(variant.kernels)]
         self.computed: dict[int, list[int]] = {}
-        for number, nodes in made:
+        for number, nodes in kernels:
             for node in dict.fromkeys(nodes):
                 self.computed.setdefault(node, []).append(number)
 
@@ -97,16 +97,16 @@ class Fusions:
     def edge(self, src: int, dst: int) -> Edge:
         """What became of the edge on which `dst` reads `src`."""
         of, into = self.kernels(src), self.kernels(dst)
-        told = self.decisions.get(src)
+        decision = self.decisions.get(src)
         mark: Mark = "read"
         if of:
             mark = "cut" if set(of).isdisjoint(into) else "again" if len(of) > 1 else "fused"
-        word, reason = ("", "it lies in memory") if told is None else (told.decision, told.reason)
-        compared = () if told is None else told.compared
-        return Edge(src, dst, mark, word, reason, compared, of, into, *self._against(src, mark, told))
+        word, reason = ("", "it lies in memory") if decision is None else (decision.decision, decision.reason)
+        compared = () if decision is None else decision.compared
+        return Edge(src, dst, mark, word, reason, compared, of, into, *self._against(src, mark, decision))
 
-    def _against(self, src: int, mark: Mark, told: Decision | None) -> tuple[str, str]:
-        """What stands against cutting an edge from `src`, and against joining there."""
+    def _against(self, src: int, mark: Mark, decision: Decision | None) -> tuple[str, str]:
+        """What forbids cutting an edge from `src`, and against joining there."""
         node = self.trace.nodes[src]
         if src in self._made_by_splitting:
             why = "the scheduler made this when it split a reduction: SPLIT_REDUCEOP=0 leaves reductions whole"
@@ -114,12 +114,12 @@ class Fusions:
         if src in self._made_by_hoisting:
             why = "the scheduler made this when it took a reduction out of loops that do not change it"
             return why, why
-        if mark == "read" or told is None:
+        if mark == "read" or decision is None:
             constant = node.op in ("CONST", "IOTA")
             why = "a constant, written into the kernels that use it" if constant else "it lies in memory already"
             return why, why
         if mark == "cut":
-            return f"it is cut already: {told.reason}", told.obstacle
+            return f"it is cut already: {decision.reason}", decision.obstacle
         return "", "it is joined already: computed where it is read"
 
     @cached_property
@@ -166,8 +166,12 @@ class Fusions:
         kernels = {kernel.id: kernel for kernel in self.trace.kernels}
         for node in (a, b):
             if node not in self.computed:
-                told = self.decisions.get(node)
-                why = "it lies in memory, or nobody asked for it" if told is None else f"{told.decision}: {told.reason}"
+                decision = self.decisions.get(node)
+                why = (
+                    "it lies in memory, or nobody asked for it"
+                    if decision is None
+                    else f"{decision.decision}: {decision.reason}"
+                )
                 return f"no kernel computes {names[node]}: {why}"
         if together:
             return f"one kernel: {_names(kernels, together)} computes both {names[a]} and {names[b]}"

@@ -1,4 +1,4 @@
-"""UOps made anew from a trace: its nodes are plain data, and say all that a UOp is.
+"""UOps rebuilt from a trace: its nodes are plain data, and say all that a UOp is.
 
 What is made is compared with the digest that the trace has of it, so a rule is never asked about something else.
 """
@@ -47,8 +47,8 @@ class Remade:
                     waiting.append(source)
         for one in sorted(missing):  # a node's sources stand before it
             row = self.trace.nodes[one]
-            made = self._made[one] = uop_of(row, [self._made[source] for source in row.src])
-            if not self._digests.is_named(made, row.digest):
+            rebuilt = self._made[one] = uop_of(row, [self._made[source] for source in row.src])
+            if not self._digests.is_named(rebuilt, row.digest):
                 raise CannotRemake(
                     f"node {one} ({row.label}) cannot be made anew as a UOp: its argument is {row.arg!r}, its type "
                     f"{row.dtype!r}, and what these give is not what was recorded; was another version at work?"
@@ -57,21 +57,21 @@ class Remade:
 
     def graph(self, shown: ShownGraph) -> dict[int, UOp]:
         """The graph at one step of a pass: display id → UOp, each with the sources that it has at that step."""
-        found: dict[int, UOp] = {}
+        nodes: dict[int, UOp] = {}
         for root in shown.root:
             stack = [root]
             while stack:
                 here = shown.nodes[stack[-1]]
-                missing = [source for source in here.src if source not in found]
+                missing = [source for source in here.src if source not in nodes]
                 if missing:
                     stack += missing
                     continue
                 place = stack.pop()
-                if place not in found:
+                if place not in nodes:
                     was = self.uop(here.node)
-                    src = tuple([found[source] for source in here.src])
-                    found[place] = was if src == was.src else UOp(was.op, was.dtype, src, was.arg)
-        return found
+                    src = tuple([nodes[source] for source in here.src])
+                    nodes[place] = was if src == was.src else UOp(was.op, was.dtype, src, was.arg)
+        return nodes
 
 
 def uop_of(node: Node, sources: Sequence[UOp]) -> UOp:

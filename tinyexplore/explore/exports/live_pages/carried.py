@@ -1,5 +1,5 @@
-"""What a live page knows of a capture beside its trace: the machines that kernels were compiled for, and what the
-kernels read, where that was kept. Plain data, as JSON."""
+"""What a page with engine knows of a capture beside its trace: the machines that kernels were compiled for, and what
+the kernels read, where that was kept. Plain data, as JSON."""
 
 from __future__ import annotations
 

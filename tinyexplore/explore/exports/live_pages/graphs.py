@@ -1,4 +1,4 @@
-"""A captured graph as plain data, and back: what a live page's fusion board schedules again."""
+"""A captured graph as plain data, and back: what a page with engine's fusion board schedules again."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.recording.rows import KeptGraph, Memory, Row
+from tinyexplore.explore.recording.rows import KeptGraph, NodeMemory, NodeRow
 from tinyexplore.uop import Ops
 
 _TYPES: Mapping[str, DType] = dtypes.fields()
 
 
 def is_plain(graph: KeptGraph) -> bool:
-    """Whether it can be told as data: not where its sizes change from call to call."""
+    """Whether it can be recorded as data: not where its sizes change from call to call."""
     try:
         graph_to_data(graph)
     except TypeError:
@@ -46,7 +46,7 @@ def graph_from_data(data: Mapping[str, Any]) -> KeptGraph:
     )
 
 
-def _row_to_data(row: Row) -> list[Any]:
+def _row_to_data(row: NodeRow) -> list[Any]:
     memory = row.memory
     lies = None if memory is None else [memory.key, memory.device, memory.size, memory.dtype.name]
     return [
@@ -62,13 +62,13 @@ def _row_to_data(row: Row) -> list[Any]:
     ]
 
 
-def _row_from_data(data: Any) -> Row:
+def _row_from_data(data: Any) -> NodeRow:
     node, op, dtype, shape, src, arg, device, lies, calls = data
     memory = None
     if lies is not None:
         key, where, size, kind = lies
-        memory = Memory(key, where, size, _TYPES[kind])
-    return Row(node, Ops[op], _TYPES[dtype], _value(shape), tuple(src), _value(arg), device, memory, tuple(calls))
+        memory = NodeMemory(key, where, size, _TYPES[kind])
+    return NodeRow(node, Ops[op], _TYPES[dtype], _value(shape), tuple(src), _value(arg), device, memory, tuple(calls))
 
 
 def _plain(value: Any) -> Any:

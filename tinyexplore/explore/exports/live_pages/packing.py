@@ -1,4 +1,5 @@
-"""What a live page carries as text: files, compressed, in base85, each in a block of its own that no browser runs."""
+"""What a page with engine carries as text: files, compressed, in base85, each in a block of its own that no browser
+runs."""
 
 from __future__ import annotations
 

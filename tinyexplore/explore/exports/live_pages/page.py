@@ -13,7 +13,7 @@ from tinyexplore.explore.exports.export import chunk_scripts, export_html, polic
 from tinyexplore.explore.exports.live_pages.carried import Carried, carried_of
 from tinyexplore.explore.exports.live_pages.packing import block, python_blocks
 from tinyexplore.explore.exports.live_pages.pyodide import find_pyodide
-from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.explore.recording.rows import KeptGraph
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import write_text
@@ -22,7 +22,7 @@ from tinyexplore.util import Context
 
 def live_html(
     trace: Trace,
-    kept: Mapping[int, Kept] | None = None,
+    kept: Mapping[int, CapturedKernel] | None = None,
     *,
     graphs: Mapping[int, KeptGraph] | None = None,
     tour: Sequence[dict[str, Any]] = (),

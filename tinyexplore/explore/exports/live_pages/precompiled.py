@@ -1,4 +1,5 @@
-"""What a live page carries of Python, compiled ahead: a browser takes seconds for that, and a reader waits for them.
+"""What a page with engine carries of Python, compiled ahead: a browser takes seconds for that, and a reader waits for
+them.
 
 Bytecode is of one version of Python, so the page's own makes it, under Node (once for an engine; it is kept in the
 disk cache, signed). Where there is no Node a page carries sources, and its first answer comes some seconds later.

@@ -1,4 +1,5 @@
-"""The Python for browsers that live pages carry: Pyodide, from its npm package; fetched once, never part of ours."""
+"""The Python for browsers that page with engine carry: Pyodide, from its npm package; fetched once, never part of
+ours."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def _checkout() -> Path:
 
 
 def lacking(folder: Path) -> str:
-    """Why `folder` is no Pyodide for live pages; "" where it is one."""
+    """Why `folder` is no Pyodide for page with engine; "" where it is one."""
     missing = [name for name in _ALL_FILES if not (folder / name).is_file()]
     if missing:
         return f"{folder} has no {', '.join(missing)}"
@@ -119,7 +120,7 @@ def _by_https() -> bytes:
 
 
 def _keep(package: bytes, folder: Path) -> None:
-    """Unpacks what live pages need of `package` into `folder`, whole or not at all."""
+    """Unpacks what page with engine need of `package` into `folder`, whole or not at all."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         fresh = Path(temporary) / "fresh"
         fresh.mkdir()

@@ -42,7 +42,7 @@ class DrawnGraph:
 
     @property
     def note(self) -> str:
-        """What a reader must know of what is not drawn, in words."""
+        """What a reader must know of what is not drawn, as text."""
         parts = [
             f"{count_text(len(self.nodes), 'box', 'boxes')} for {self.total} nodes" if self.total != 1 else "1 node"
         ]
@@ -69,8 +69,8 @@ def roots_of_stage(trace: TraceTables, stage: int | None, which: Which, kind: Ki
     if stage is not None:
         if not 0 <= stage < len(trace.stages):
             raise IndexError(f"stage {stage}: the trace has {count_text(len(trace.stages), 'stage')}, numbered from 0")
-        found = trace.stages[stage]
-        ids = found.before if which == "before" else found.after or found.before
+        stage_info = trace.stages[stage]
+        ids = stage_info.before if which == "before" else stage_info.after or stage_info.before
         return tuple(nodes[i] for i in dict.fromkeys(ids))
     if kind == "lazybuffer":
         read = {src for node in nodes if node.kind == kind for src in node.src}
@@ -99,8 +99,8 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
     table = {node.id: node for node in nodes}
     present = {node.id: tuple(src for src in node.src if src in table) for node in nodes}
     users = consumers(table, lambda i: present[i])
-    wanted = list(dict.fromkeys(roots)) or [i for i, read in users.items() if not read]
-    keep = set(wanted)
+    shown_roots = list(dict.fromkeys(roots)) or [i for i, read in users.items() if not read]
+    keep = set(shown_roots)
     constants = _constants(nodes, keep)
     views = {node.id: users[node.id][0] for node in nodes if _is_inner_view(node, table, users, keep, constants)}
     maths = _index_maths(nodes, table, users, keep)
@@ -114,7 +114,7 @@ def drawn_graph(nodes: Sequence[Node], roots: Iterable[int] = (), max_nodes: int
         for node in nodes
         if node.id not in folded
     }
-    shown = _nearest(wanted, direct, max_nodes)
+    shown = _nearest(shown_roots, direct, max_nodes)
     chains = _view_chains(nodes, views)
     drawn = []
     for node in nodes:
@@ -181,17 +181,17 @@ def _index_maths(
     nodes: Sequence[Node], table: Mapping[int, Node], users: Mapping[int, list[int]], keep: set[int]
 ) -> set[int]:
     """Arithmetic that only serves addresses, and the INDEX that only a LOAD or STORE reads."""
-    found: set[int] = set()
+    index_nodes: set[int] = set()
     for node in reversed(nodes):
         read = users[node.id]
         if node.kind != "uop" or node.id in keep or not read:
             continue
         if node.op == "INDEX":
             if all(table[user].op in ("LOAD", "STORE") for user in read):
-                found.add(node.id)
-        elif node.group == "alu" and all(_reads_as_index(table[user], node.id, found) for user in read):
-            found.add(node.id)
-    return found
+                index_nodes.add(node.id)
+        elif node.group == "alu" and all(_reads_as_index(table[user], node.id, index_nodes) for user in read):
+            index_nodes.add(node.id)
+    return index_nodes
 
 
 def _reads_as_index(user: Node, source: int, maths: set[int]) -> bool:

@@ -47,19 +47,19 @@ def tokens(language: str, lines: Sequence[str]) -> list[list[Token]]:
     """The tokens of each line; joined, their texts are the line. Constructs may span lines."""
     if not lines:
         return []
-    found: list[list[Token]] = [[]]
+    token_lines: list[list[Token]] = [[]]
     kind_of = _kinds(language)
     for token_type, text in lexer(language).get_tokens("\n".join(lines)):
         kind = kind_of(token_type)
         first, *further = text.split("\n")
         for place, part in enumerate((first, *further)):
             if place:
-                found.append([])
-            if part and found[-1] and found[-1][-1][0] == kind:
-                found[-1][-1] = (kind, found[-1][-1][1] + part)
+                token_lines.append([])
+            if part and token_lines[-1] and token_lines[-1][-1][0] == kind:
+                token_lines[-1][-1] = (kind, token_lines[-1][-1][1] + part)
             elif part:
-                found[-1].append((kind, part))
-    return found[: len(lines)]
+                token_lines[-1].append((kind, part))
+    return token_lines[: len(lines)]
 
 
 def lines_html(language: str, lines: Sequence[str], *, inline: bool = False) -> list[str]:
@@ -79,7 +79,7 @@ def lines_ansi(language: str, lines: Sequence[str]) -> list[str]:
 
 
 def for_stream(language: str, lines: Sequence[str], stream: TextIO) -> list[str]:
-    """The lines for `stream`: in colours where it is a terminal and nobody asked for none (NO_COLOR)."""
+    """The lines for `stream`: in colours where it is a terminal and nobody requested none (NO_COLOR)."""
     is_plain = getenv("NO_COLOR", "") or getenv("TERM", "") == "dumb" or not stream.isatty()
     return list(lines) if is_plain else lines_ansi(language, lines)
 

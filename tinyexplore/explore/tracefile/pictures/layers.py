@@ -48,8 +48,8 @@ class Layers:
 
 def distinct_pairs(nodes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     index = {box.id: i for i, box in enumerate(nodes)}
-    found = [(index[src], index[dst]) for src, dst in edges if src in index and dst in index and src != dst]
-    return list(dict.fromkeys(found))
+    pairs = [(index[src], index[dst]) for src, dst in edges if src in index and dst in index and src != dst]
+    return list(dict.fromkeys(pairs))
 
 
 def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
@@ -59,7 +59,7 @@ def _ranks(count: int, pairs: Sequence[tuple[int, int]]) -> list[int]:
     for a, b in pairs:
         users[a].append(b)
         sources[b].append(a)
-    waiting = [len(found) for found in sources]
+    waiting = [len(own_sources) for own_sources in sources]
     order = [v for v in range(count) if waiting[v] == 0]
     place = [-1] * count
     for i, v in enumerate(order):

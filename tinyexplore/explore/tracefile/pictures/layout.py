@@ -88,7 +88,7 @@ def edge_path(points: Sequence[Point]) -> str:
 
 
 def _tenths(point: Point) -> tuple[int, int]:
-    """In tenths of a unit: what is told as a difference must not drift."""
+    """In tenths of a unit: what is recorded as a difference must not drift."""
     return math.floor(point[0] * 10 + 0.5), math.floor(point[1] * 10 + 0.5)
 
 
@@ -105,10 +105,10 @@ def _finish(layers: Layers, plane: Plane) -> Layout:
         entry.append(x[a] if layers.is_long(i) or spans[i] == 1 else x[chain[a] + spans[i] - 2])
         incoming[b].append(i)
     port = [0.0] * len(layers.pairs)
-    for b, found in enumerate(incoming):
-        found.sort(key=entry.__getitem__)
-        for i, edge in enumerate(found):
-            share = (i + 1) / (len(found) + 1) - 0.5
+    for b, sources in enumerate(incoming):
+        sources.sort(key=entry.__getitem__)
+        for i, edge in enumerate(sources):
+            share = (i + 1) / (len(sources) + 1) - 0.5
             port[edge] = x[b] + share * 0.8 * boxes[b].width
     routed = []
     for i, (a, b) in enumerate(layers.pairs):
@@ -127,11 +127,11 @@ def _finish(layers: Layers, plane: Plane) -> Layout:
 
 def _straightened(points: Sequence[Point]) -> tuple[Point, ...]:
     """Without repeated points and without those in the middle of a vertical line."""
-    kept: list[Point] = []
+    corners: list[Point] = []
     for point in points:
-        if kept and kept[-1] == point:
+        if corners and corners[-1] == point:
             continue
-        if len(kept) > 1 and kept[-2][0] == kept[-1][0] == point[0]:
-            kept.pop()
-        kept.append(point)
-    return tuple(kept)
+        if len(corners) > 1 and corners[-2][0] == corners[-1][0] == point[0]:
+            corners.pop()
+        corners.append(point)
+    return tuple(corners)

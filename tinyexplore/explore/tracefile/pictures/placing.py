@@ -28,7 +28,7 @@ class Plane:
 
 
 @dataclass(slots=True)
-class Frame:
+class PartExtent:
     """What one connected part covers."""
 
     left: float
@@ -151,9 +151,9 @@ def place_y(layers: Layers, rows: Rows, plane: Plane) -> None:
         start += tallest + RANK_GAP
 
 
-def frame_of(layers: Layers, rows: Rows, plane: Plane) -> Frame:
+def frame_of(layers: Layers, rows: Rows, plane: Plane) -> PartExtent:
     vertices = [v for row in rows for v in row]
-    return Frame(
+    return PartExtent(
         left=min(plane.x[v] - layers.width[v] / 2 for v in vertices),
         right=max(plane.x[v] + layers.width[v] / 2 for v in vertices),
         top=0.0,
@@ -162,7 +162,7 @@ def frame_of(layers: Layers, rows: Rows, plane: Plane) -> Frame:
     )
 
 
-def _move(frame: Frame, plane: Plane, dx: float, dy: float) -> None:
+def _move(frame: PartExtent, plane: Plane, dx: float, dy: float) -> None:
     for v in frame.vertices:
         plane.x[v] += dx
         plane.y[v] += dy
@@ -174,7 +174,7 @@ def _move(frame: Frame, plane: Plane, dx: float, dy: float) -> None:
     frame.bottom += dy
 
 
-def arrange(frames: Sequence[Frame], plane: Plane) -> None:
+def arrange(frames: Sequence[PartExtent], plane: Plane) -> None:
     """Parts stand side by side on shelves, the highest first."""
     fresh = sorted(frames, key=lambda frame: -frame.bottom)
     widest = max((frame.right - frame.left for frame in fresh), default=0.0)

@@ -60,8 +60,10 @@ def roofline_svg(
     parts.extend(_trail(x, y, dots))
     parts.extend(_key(dots, peaks))
     width, height = LEFT + PLOT_WIDTH + _RIGHT, TOP + PLOT_HEIGHT + BOTTOM
-    told = "; ".join(f"{dot.label}: {dot.gflops:.3g} GFLOP/s at {dot.flops_per_byte:.3g} flop/byte" for dot in dots)
-    return document(width, height, title, told, parts)
+    description = "; ".join(
+        f"{dot.label}: {dot.gflops:.3g} GFLOP/s at {dot.flops_per_byte:.3g} flop/byte" for dot in dots
+    )
+    return document(width, height, title, description, parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,14 +69,14 @@ def roofline(trace: TraceTables) -> Roofline:
         attainable, limit, name = _limit(roofs.get(kernel.id), intensity)
         gflops = kernel.flops / time_us / 1e3
         points.append(Point(kernel.id, intensity, gflops, attainable, limit, name, time_us))
-    known = {kernel.id for kernel, _ in placed}
+    kernels = {kernel.id for kernel, _ in placed}
     drawn = [roofs[point.kernel] for point in points if point.kernel in roofs]
     peaks = {roof.arithmetic: roof.gflops for roof in drawn if roof.gflops}
     bandwidths: dict[str, float] = {}
     for roof in drawn:
         if roof.gb_per_s:
             bandwidths[roof.memory] = max(roof.gb_per_s, bandwidths.get(roof.memory, 0.0))
-    idle = tuple(kernel.id for kernel, _ in timed if kernel.id not in known)
+    idle = tuple(kernel.id for kernel, _ in timed if kernel.id not in kernels)
     return Roofline(tuple(points), peaks, bandwidths, bool(trace.ceilings), idle)
 
 
@@ -100,33 +100,37 @@ def point_words(trace: TraceTables, point: Point) -> str:
     return f"{text}, {figures_text(100 * point.share)} % of {name}"
 
 
-def note_words(found: Roofline) -> str:
+def note_words(roofline_data: Roofline) -> str:
     """Where the ceilings are from, and what the picture leaves out."""
     whose = (
-        "ceilings measured on the machine of this trace" if found.measured else "no ceilings are known for this trace"
+        "ceilings measured on the machine of this trace"
+        if roofline_data.measured
+        else "no ceilings are known for this trace"
     )
-    if not found.idle:
+    if not roofline_data.idle:
         return whose
-    named = ", ".join(map(str, found.idle[:6])) + (", …" if len(found.idle) > 6 else "")
-    return f"{whose} · {count_text(len(found.idle), 'kernel')} without floating-point arithmetic: {named}"
+    named = ", ".join(map(str, roofline_data.idle[:6])) + (", …" if len(roofline_data.idle) > 6 else "")
+    return f"{whose} · {count_text(len(roofline_data.idle), 'kernel')} without floating-point arithmetic: {named}"
 
 
 def roofline_picture(trace: TraceTables) -> str:
     """The roofline as a standalone SVG."""
-    found = roofline(trace)
+    roofline_data = roofline(trace)
     title = f"Roofline of {trace.title}".strip()
-    if not found.points:
+    if not roofline_data.points:
         words = "no kernel of this trace that does floating-point arithmetic was timed"
         parts = [text(20, 26, title, size=13, bold=True), text(20, 52, words, shade="ink2")]
         return document(460, 72, title, words, parts)
-    x = Scale.over([point.flops_per_byte for point in found.points], LEFT, LEFT + PLOT_WIDTH)
-    y = Scale.over([*(point.gflops for point in found.points), *found.peaks.values()], TOP + PLOT_HEIGHT, TOP)
+    x = Scale.over([point.flops_per_byte for point in roofline_data.points], LEFT, LEFT + PLOT_WIDTH)
+    y = Scale.over(
+        [*(point.gflops for point in roofline_data.points), *roofline_data.peaks.values()], TOP + PLOT_HEIGHT, TOP
+    )
     parts = [
         text(LEFT - 44, 28, title, size=14, bold=True),
         *axes(x, y, "moved"),
-        *ceiling_lines(x, y, found.peaks, found.bandwidths),
+        *ceiling_lines(x, y, roofline_data.peaks, roofline_data.bandwidths),
     ]
-    by_time = sorted(found.points, key=lambda point: -point.time_us)
+    by_time = sorted(roofline_data.points, key=lambda point: -point.time_us)
     parts.extend(_dot(point, x(point.flops_per_byte), y(point.gflops)) for point in by_time)
     left = LEFT + PLOT_WIDTH + 28
     for row, point in enumerate(by_time[:_MOST_WORDS]):
@@ -135,13 +139,13 @@ def roofline_picture(trace: TraceTables) -> str:
         name, _, rates = point_words(trace, point).partition(": ")
         parts.append(text(left + 18, top - 1, shortened(name, 40), bold=True))
         parts.append(text(left + 18, top + 13, rates, shade="ink2"))
-    note = note_words(found)
+    note = note_words(roofline_data)
     if len(by_time) > _MOST_WORDS:
         note += f" · {len(by_time) - _MOST_WORDS} more kernels are points only"
     height = TOP + PLOT_HEIGHT + 74.0
     parts.append(text(LEFT - 44, height - 12, note, shade="ink2"))
-    told = "; ".join(point_words(trace, point) for point in by_time)
-    return document(left + _KEY_WIDTH, height, title, told, parts, len(trace.kernels))
+    description = "; ".join(point_words(trace, point) for point in by_time)
+    return document(left + _KEY_WIDTH, height, title, description, parts, len(trace.kernels))
 
 
 def _dot(point: Point, left: float, top: float) -> str:

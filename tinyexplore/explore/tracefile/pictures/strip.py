@@ -42,19 +42,19 @@ def pipeline_svg(trace: TraceTables) -> str:
     cells = figures(trace).parts
     title = trace.title or "From Python to kernels"
     graph = _Kernels(trace) if trace.kernels else _Plain(trace)
-    made = graph.layout
+    graph_layout = graph.layout
     facts = " · ".join(summary(trace))
     strip_width = sum(_width(cell) for cell in cells)
     least = max(strip_width, legend_width(graph.groups), (len(graph.note) + len(facts)) * SANS_PX + 30)
-    width = max(made.width, least) + 2 * _MARGIN
+    width = max(graph_layout.width, least) + 2 * _MARGIN
     top = 44.0
-    has_graph = made.height > 0
-    height = top + _STRIP + (made.height + 76.0 if has_graph else 20.0) + 24.0
+    has_graph = graph_layout.height > 0
+    height = top + _STRIP + (graph_layout.height + 76.0 if has_graph else 20.0) + 24.0
     parts = [text(_MARGIN, 27, title, size=13.5, bold=True)]
     parts.append(_draw_strip(cells, _MARGIN, top, width - 2 * _MARGIN))
     if has_graph:
-        dx = (width - made.width) / 2 - made.left
-        parts.append(graph.draw(dx, top + _STRIP + 30.0 - made.top))
+        dx = (width - graph_layout.width) / 2 - graph_layout.left
+        parts.append(graph.draw(dx, top + _STRIP + 30.0 - graph_layout.top))
         parts.append(legend(graph.groups, _MARGIN, height - 32))
     parts.append(text(_MARGIN, height - 13, graph.note, shade="ink2"))
     parts.append(text(width - _MARGIN, height - 13, facts, shade="ink2", anchor="end"))
@@ -114,8 +114,8 @@ class _Plain:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
-    """One kernel: its boxes laid out by themselves; `inputs`: boxes that stand for another kernel's result."""
+class _KernelBoxes:
+    """One kernel: its boxes laid out alone; `inputs`: boxes that stand for another kernel's result."""
 
     kernel: KernelInfo
     title: str
@@ -152,9 +152,9 @@ class _Kernels:
         self.note = self._note(opened, sum(kernel.id not in open_ids for kernel in shown))
 
     def _note(self, opened: Sequence[DrawnGraph], closed: int) -> str:
-        held = {i for kernel in self.trace.kernels for i in kernel.nodes}
+        nodes = {i for kernel in self.trace.kernels for i in kernel.nodes}
         lazybuffers = [node for node in self.trace.nodes if node.kind == "lazybuffer"]
-        outside = sum(node.id not in held and node.group not in ("buffer", "const") for node in lazybuffers)
+        outside = sum(node.id not in nodes and node.group not in ("buffer", "const") for node in lazybuffers)
         parts = []
         if constants := sum(graph.constants for graph in opened):
             parts.append(f"{count_text(constants, 'constant')} folded into labels")
@@ -193,7 +193,7 @@ class _Kernels:
             i = nodes[i].src[0]
         return i
 
-    def _group_of(self, kernel: KernelInfo, graph: DrawnGraph, inputs: dict[int, int], is_open: bool) -> _Group:
+    def _group_of(self, kernel: KernelInfo, graph: DrawnGraph, inputs: dict[int, int], is_open: bool) -> _KernelBoxes:
         title = f"kernel {kernel.id} · {shortened(kernel.name, 36)}"
         facts = [count_text(len(kernel.nodes), "LazyBuffer")]
         if kernel.id in self.medians:
@@ -207,12 +207,12 @@ class _Kernels:
         least = max(len(title) * LABEL_PX, len(subtitle) * SANS_PX)
         if not is_open:
             width, height = least + 2 * _PADDING, _KERNEL_HEADER + 8
-            return _Group(kernel, title, subtitle, None, (), None, inputs, reads, width, height)
+            return _KernelBoxes(kernel, title, subtitle, None, (), None, inputs, reads, width, height)
         boxes = tuple(box_of(node) for node in graph.nodes)
-        made = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
-        width = max(made.width, least) + 2 * _PADDING
-        height = made.height + _KERNEL_HEADER + 2 * _PADDING
-        return _Group(kernel, title, subtitle, graph, boxes, made, inputs, reads, width, height)
+        graph_layout = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
+        width = max(graph_layout.width, least) + 2 * _PADDING
+        height = graph_layout.height + _KERNEL_HEADER + 2 * _PADDING
+        return _KernelBoxes(kernel, title, subtitle, graph, boxes, graph_layout, inputs, reads, width, height)
 
     def draw(self, dx: float, dy: float) -> str:
         bands = []
@@ -254,7 +254,7 @@ class _Kernels:
         source = self.trace.kernels[routed.src]
         target = next(group for group in self.kernels if group.kernel.id == routed.dst)
         ends = [i for i, maker in target.inputs.items() if maker == routed.src and (routed.dst, i) in places]
-        found = []
+        edges = []
         targets: list[int | None] = [*ends] if ends else [None]
         for i in targets:
             route = list(points)
@@ -265,5 +265,5 @@ class _Kernels:
             if i is not None:
                 _, box, (x, y) = places[routed.dst, i]
                 route[-1] = (x, y - box.height / 2)
-            found.append(replace(routed, points=tuple(route)))
-        return found
+            edges.append(replace(routed, points=tuple(route)))
+        return edges

@@ -87,27 +87,27 @@ def graph_within(
 def _title(trace: TraceTables, stage: int | None, which: Which, kind: Kind) -> str:
     if stage is None:
         return "LazyBuffer graph" if kind == "lazybuffer" else f"UOp graph {which} the passes of the first kernel"
-    found = trace.stages[stage]
-    kernels = [f"kernel {kernel.id} · {kernel.name}" for kernel in trace.kernels if kernel.id == found.kernel]
-    name = f"{which} {found.name}" + (f" of {kernels[0]}" if kernels else "")
-    return name if found.after or which == "before" else f"before {found.name}, which did not finish"
+    stage_info = trace.stages[stage]
+    kernels = [f"kernel {kernel.id} · {kernel.name}" for kernel in trace.kernels if kernel.id == stage_info.kernel]
+    name = f"{which} {stage_info.name}" + (f" of {kernels[0]}" if kernels else "")
+    return name if stage_info.after or which == "before" else f"before {stage_info.name}, which did not finish"
 
 
 def _graph_picture(graph: DrawnGraph, title: str, marked: Collection[int] = (), most: float = math.inf) -> str | None:
     """None where it is wider than `most`; its words go into as many lines as they take."""
     boxes = [box_of(node) for node in graph.nodes]
-    made = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
+    graph_layout = layout(boxes, [(src, node.id) for node in graph.nodes for src in node.src])
     groups = [node.group for node in graph.nodes]
     notes = _lines(graph.note, most - 2 * _MARGIN)
     least = max(len(title) * 7.4, *(len(note) * SANS_PX for note in notes), legend_width(groups))
-    width = max(made.width, least) + 2 * _MARGIN
+    width = max(graph_layout.width, least) + 2 * _MARGIN
     if width > most:
         return None
-    height = made.height + _HEADER + _FOOTER + _MARGIN + _LINE * (len(notes) - 1)
-    dx = (width - made.width) / 2 - made.left
-    dy = _HEADER + 10 - made.top
-    parts = [text(_MARGIN, 23, title, size=12.5, bold=True), draw_edges(made.edges, dx, dy)]
-    centres = [(x + dx, y + dy) for x, y in (made.positions[node.id] for node in graph.nodes)]
+    height = graph_layout.height + _HEADER + _FOOTER + _MARGIN + _LINE * (len(notes) - 1)
+    dx = (width - graph_layout.width) / 2 - graph_layout.left
+    dy = _HEADER + 10 - graph_layout.top
+    parts = [text(_MARGIN, 23, title, size=12.5, bold=True), draw_edges(graph_layout.edges, dx, dy)]
+    centres = [(x + dx, y + dy) for x, y in (graph_layout.positions[node.id] for node in graph.nodes)]
     placed = list(zip(graph.nodes, boxes, centres, strict=True))
     parts.extend(draw_frame(box, *centre) for node, box, centre in placed if node.id in marked)
     parts.append(draw_boxes(placed))

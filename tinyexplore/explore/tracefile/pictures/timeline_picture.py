@@ -27,26 +27,26 @@ def timeline_picture(trace: TraceTables, compile_time: bool = False) -> str:
     compile_time: the stages of the compiler too, over the time that passed. Spans too short to be seen are drawn a
     pixel wide.
     """
-    found = timeline(trace) if compile_time else kernel_timeline(trace)
+    data = timeline(trace) if compile_time else kernel_timeline(trace)
     title = f"Timeline of {trace.title}".strip()
-    if not found.spans:
+    if not data.spans:
         words = "nothing of this trace took time"
         parts = [text(_MARGIN, 26, title, size=13, bold=True), text(_MARGIN, 52, words, shade="ink2")]
         return document(360, 72, title, words, parts)
-    end_us = max(found.end_us, 1e-3)
-    parts, y = _panel(found, found.spans, Axis(0.0, end_us), 46.0)
-    is_whole = any(span.stage is not None for span in found.spans)
+    end_us = max(data.end_us, 1e-3)
+    parts, y = _panel(data, data.spans, TimeAxis(0.0, end_us), 46.0)
+    is_whole = any(span.stage is not None for span in data.spans)
     note = f"{duration_text(end_us)} in all; kernels by their number, in their first run"
     if not is_whole:
         note = f"{duration_text(end_us)} of kernel time in execution order, each run as its median; no compile time"
     parts.append(text(_MARGIN, 26, title, size=13, bold=True))
     parts.append(text(_MARGIN, y + 38, note, shade="ink2"))
-    told = f"{title}. {note}. {count_text(len(found.spans), 'span')}, {count_text(len(found.lives), 'buffer')}."
-    return document(_MARGIN + _LABEL + _WIDTH + _MARGIN, y + 50, title, told, parts, len(trace.kernels))
+    description = f"{title}. {note}. {count_text(len(data.spans), 'span')}, {count_text(len(data.lives), 'buffer')}."
+    return document(_MARGIN + _LABEL + _WIDTH + _MARGIN, y + 50, title, description, parts, len(trace.kernels))
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class TimeAxis:
     """A stretch of time over the width of the picture."""
 
     begin_us: float
@@ -61,18 +61,18 @@ def _end(span: Span) -> float:
     return span.started_us + span.elapsed_us
 
 
-def _panel(found: Timeline, spans: tuple[Span, ...], x: Axis, top: float) -> tuple[list[str], float]:
+def _panel(data: Timeline, spans: tuple[Span, ...], x: TimeAxis, top: float) -> tuple[list[str], float]:
     """Rows of spans and the memory under them, and where they end."""
     parts: list[str] = []
     y = top
-    for row, name in found.rows.items():
+    for row, name in data.rows.items():
         own = [span for span in spans if span.row == row and span.depth < _DEPTHS]
         if not own:
             continue
         parts.append(text(_MARGIN, y + 11, name, shade="ink2"))
         parts.extend(_bar(span, x, y) for span in own)
         y += (max(span.depth for span in own) + 1) * _ROW + _GAP
-    parts.extend(_memory(found, x, y))
+    parts.extend(_memory(data, x, y))
     y += _MEMORY + 6
     return [*_ticks(x, top, y), *parts], y
 
@@ -84,7 +84,7 @@ def tick_step(end_us: float, most: int = 6) -> float:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
 
 
-def _ticks(x: Axis, top: float, bottom: float) -> list[str]:
+def _ticks(x: TimeAxis, top: float, bottom: float) -> list[str]:
     step = tick_step(x.end_us - x.begin_us)
     parts = []
     for number in range(math.ceil(x.begin_us / step), math.floor(x.end_us / step) + 1):
@@ -104,7 +104,7 @@ def span_words(span: Span) -> str:
     return span.name if span.kernel is None else f"kernel {span.kernel}"
 
 
-def _bar(span: Span, x: Axis, top: float) -> str:
+def _bar(span: Span, x: TimeAxis, top: float) -> str:
     left, y = x(span.started_us), top + span.depth * _ROW
     width = max(1.0, x(_end(span)) - left)
     if span.kernel is None:
@@ -131,21 +131,21 @@ def _told(span: Span) -> str:
     return f"{which}{span.name}: {duration_text(span.elapsed_us)}"
 
 
-def _memory(found: Timeline, x: Axis, top: float) -> list[str]:
+def _memory(data: Timeline, x: TimeAxis, top: float) -> list[str]:
     """What is allocated, as steps."""
-    most = max((nbytes for _, nbytes in found.memory), default=0)
+    most = max((nbytes for _, nbytes in data.memory), default=0)
     label = text(_MARGIN, top + 11, "memory", shade="ink2")
-    said = text(_MARGIN, top + 25, f"at most {most:,} B" if most else "none allocated", shade="ink2")
+    caption = text(_MARGIN, top + 25, f"at most {most:,} B" if most else "none allocated", shade="ink2")
     if not most:
-        return [label, said]
+        return [label, caption]
     bottom = top + _MEMORY
     path = f"M{x(x.begin_us):.1f} {bottom:.1f}"
-    for time_us, nbytes in found.memory:
+    for time_us, nbytes in data.memory:
         path += f"H{x(time_us):.1f}V{bottom - nbytes / most * (_MEMORY - 4):.1f}"
     path += f"H{x(x.end_us):.1f}V{bottom:.1f}Z"
     colour = COLOURS["memory"]
     area = f'<path class="g-memory" d="{path}" fill="{colour.light_fill}" stroke="{colour.light}"/>'
-    return [label, said, area]
+    return [label, caption, area]
 
 
 __all__ = ["span_words", "tick_step", "timeline_picture"]

@@ -23,7 +23,7 @@ from tinyexplore.explore.whatif.commands.hand_code import HandCode
 from tinyexplore.explore.whatif.commands.insert_rule import InsertRule
 from tinyexplore.explore.whatif.commands.join import Join
 from tinyexplore.explore.whatif.commands.leave import Leave
-from tinyexplore.explore.whatif.commands.search import Search
+from tinyexplore.explore.whatif.commands.search import SearchOpts
 from tinyexplore.explore.whatif.commands.set_opts import SetOpts
 from tinyexplore.explore.whatif.commands.skip_firing import SkipFiring
 from tinyexplore.explore.whatif.commands.undo_opt import UndoOpt
@@ -35,7 +35,7 @@ COMMANDS: tuple[type[Command], ...] = (
     SetOpts,
     ApplyOpt,
     UndoOpt,
-    Search,
+    SearchOpts,
     Edit,
     InsertRule,
     DisableRule,
@@ -107,7 +107,7 @@ __all__ = [
     "InsertRule",
     "Join",
     "Leave",
-    "Search",
+    "SearchOpts",
     "SetOpts",
     "SkipFiring",
     "UndoOpt",

@@ -1,7 +1,7 @@
 """Work in a process of its own, of which it is known afterwards how far it came and how it ended.
 
 The process is forked from a worker that has one thread and has never run the work itself: so it starts in milliseconds,
-with all compilers at hand, and takes nothing with it. Where nothing can be forked, the worker does the work itself.
+with all compilers available, and takes nothing with it. Where nothing can be forked, the worker does the work itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 @dataclass
 class Ended:
-    """`told`: all that the work told, the later over the earlier. `ended`: how it did, in words; "" for well."""
+    """`told`: all that the work told, the later over the earlier. `ended`: how it did, as text; "" for well."""
 
     told: dict[str, Any] = field(default_factory=dict)
     ended: str = ""

@@ -11,8 +11,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.compile.workers import FOLDER, Workers
-from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.compile.workers import FOLDER, CompilerWorkers
+from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import Diagnostic, Difference, Edited, Listing
 from tinyexplore.explore.whatif.editing.diagnostics import c_diagnostics, llvm_diagnostics
@@ -21,12 +21,12 @@ from tinyexplore.uop import Ops, UOp
 from tinyexplore.uop.plain import to_plain
 from tinyexplore.util import config
 
-LIMIT_S = 5.0  # for one run of a kernel that takes no longer by itself; a person is waiting
+LIMIT_S = 5.0  # for one run of a kernel that takes no longer alone; a person is waiting
 ANSWER_S = 180.0  # until the worker itself is given up: it ends what it runs long before
 PROGRAM = (
     f"import sys; sys.path.insert(0, {FOLDER!r}); from tinyexplore.explore.whatif.editing.worker import main; main()"
 )
-_workers = Workers(PROGRAM)
+_workers = CompilerWorkers(PROGRAM)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Tried:
+class EditResult:
     """What came of it: `lost` says why it is no good, "" where it can be used."""
 
     edited: Edited
@@ -55,7 +55,7 @@ class Tried:
     lost: str
 
 
-def tried(text: Text, kept: Kept | None) -> Tried:
+def tried(text: Text, kept: CapturedKernel | None) -> EditResult:
     """`text` compiled, run, compared and timed by a worker. kept: what the capture keeps of the kernel. Refused where
     nothing can be tried here."""
     with _inputs_of(kept) as (inputs, digest):
@@ -96,7 +96,7 @@ def dismiss() -> None:
 
 
 @contextmanager
-def _inputs_of(kept: Kept | None) -> Iterator[tuple[tuple[str, list[int | None]] | None, str]]:
+def _inputs_of(kept: CapturedKernel | None) -> Iterator[tuple[tuple[str, list[int | None]] | None, str]]:
     """The kernel's inputs as a file and the length of each, and a name for their content."""
     if kept is None or kept.contents is None:
         yield None, ""
@@ -116,7 +116,7 @@ def _inputs_of(kept: Kept | None) -> Iterator[tuple[tuple[str, list[int | None]]
         yield (str(path), [None if one is None else len(one) for one in kept.contents]), digest.hexdigest()
 
 
-def _as_tried(text: Text, reply: dict[str, Any]) -> Tried:
+def _as_tried(text: Text, reply: dict[str, Any]) -> EditResult:
     lines = text.text.splitlines()
     diagnostics: tuple[Diagnostic, ...] = ()
     lost = ""
@@ -153,7 +153,7 @@ def _as_tried(text: Text, reply: dict[str, Any]) -> Tried:
         unprotected=tuple(reply["unprotected"]),
     )
     listings = tuple(Listing(language, tuple(lines)) for language, lines in reply.get("listings", ()))
-    return Tried(edited, listings, tuple(reply.get("times_us", ())), reply.get("compile_us", 0.0), lost)
+    return EditResult(edited, listings, tuple(reply.get("times_us", ())), reply.get("compile_us", 0.0), lost)
 
 
 def _is_error(ended: str) -> bool:
@@ -219,7 +219,7 @@ def check_signature(stage: str, name: str, before: str, after: str) -> Diagnosti
 __all__ = [
     "LIMIT_S",
     "Text",
-    "Tried",
+    "EditResult",
     "apart_text",
     "check_signature",
     "dismiss",

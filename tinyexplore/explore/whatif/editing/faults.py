@@ -1,4 +1,4 @@
-"""How a process ended that ran code which somebody edited, in words; and the limits that it runs under."""
+"""How a process ended that ran code which somebody edited, as text; and the limits that it runs under."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tells_addresses() -> bool:
 
 
 def unprotected() -> tuple[str, ...]:
-    """What this system cannot guard against, in words."""
+    """What this system cannot guard against, as text."""
     found = []
     if not hasattr(os, "fork"):
         found.append("no process of its own for each edit: after a crash the next one starts a new worker")
@@ -89,7 +89,7 @@ def _address_space() -> int:
 
 
 class Mailbox:
-    """Memory that a process shares with the one that it started: there it says where it touched what it may not."""
+    """Memory that a process shares with the one that it started: there it says where it accessed what it may not."""
 
     def __init__(self) -> None:
         self._shared = mmap.mmap(-1, mmap.PAGESIZE)

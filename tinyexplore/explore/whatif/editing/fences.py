@@ -1,4 +1,4 @@
-"""Memory between pages that may not be touched, with known bytes in what is left of its own pages.
+"""Memory between pages that may not be accessed, with known bytes in what is left of its own pages.
 
 A program that reads or writes past the end of a buffer, or before its start, is stopped there; one that only writes
 into the rest of a page is found out afterwards.
@@ -61,7 +61,7 @@ class Fenced:
         return Fenced(name, dtype, start, len(content), first, last, region)
 
     def close(self, *, read_only: bool) -> None:
-        """From now on nobody may touch the guards, nor write to what is `read_only`."""
+        """From now on nobody may access the guards, nor write to what is `read_only`."""
         call = protect()
         if call is None:
             return
@@ -82,7 +82,7 @@ class Fenced:
         return ctypes.string_at(self.start, self.nbytes)
 
     def overrun(self) -> str:
-        """What was written into the rest of its pages, in words; "" where nothing was."""
+        """What was written into the rest of its pages, as text; "" where nothing was."""
         before = ctypes.string_at(self.first, self.start - self.first)
         if (kept := before.rstrip(bytes([FILLED]))) != b"":
             changed = next(place for place, byte in enumerate(before) if byte != FILLED)
@@ -120,7 +120,7 @@ def fenced(
 
 
 def what_was_touched(places: Sequence[Sequence[Any]], address: int, verb: str) -> str:
-    """Which of the buffers `address` is beside, in words; "" where it is near none."""
+    """Which of the buffers `address` is beside, as text; "" where it is near none."""
     for name, start, nbytes, itemsize, low, high in places:
         if low <= address < high:
             if start <= address < start + nbytes:

@@ -11,7 +11,7 @@ A line is one UOp, in the words of the listing, with nothing left out:
       %7 = ASSIGN acc0, %6
     end r2
 
-A number without a type is of index arithmetic (int64); one that no CONST line has yet gets its line by itself. The
+A number without a type is of index arithmetic (int64); one that no CONST line has yet gets its line alone. The
 names %5, %6, … are free to choose; an argument stands in braces: `GEP{3} %5 : float32`. What follows a # is a comment.
 """
 
@@ -133,7 +133,7 @@ def _arg_text(arg: Any) -> str:
 
 def parse_program(text: str) -> list[Placed]:
     """The program that `program_text` wrote; ProgramError for anything else."""
-    reader = _Reader()
+    reader = _ListingReader()
     for number, line in enumerate(text.splitlines(), 1):
         code = line.partition("#")[0].rstrip()
         if code.strip():
@@ -145,7 +145,7 @@ def parse_program(text: str) -> list[Placed]:
 
 
 @dataclass
-class _Reader:
+class _ListingReader:
     """Reads line by line; `at` is where in the line it is."""
 
     found: list[Placed] = field(default_factory=list)

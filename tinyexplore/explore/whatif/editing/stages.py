@@ -7,7 +7,7 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.editing.linear import parse_program, program_text
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.kernel import Kernel
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.trace import recording
@@ -16,7 +16,7 @@ from tinyexplore.uop import UOp
 STAGES = ("opts", "uops", "llvm", "c")
 
 
-def stages_of(place: Place, kernel: int) -> tuple[str, ...]:
+def stages_of(place: CommandContext, kernel: int) -> tuple[str, ...]:
     """Those that can be edited here: LLVM IR where that is what the device compiles, C where there is a compiler; of a
     GPU's kernel, neither."""
     device = place.bench.subjects[kernel].device
@@ -26,7 +26,7 @@ def stages_of(place: Place, kernel: int) -> tuple[str, ...]:
     return tuple(stage for stage in STAGES if stage != "llvm" or interface.renderer.language == "llvm")
 
 
-def base_program(place: Place, number: int) -> tuple[Kernel, tuple[UOp, ...]]:
+def base_program(place: CommandContext, number: int) -> tuple[Kernel, tuple[UOp, ...]]:
     """The kernel of the branch that is gone on from, and its linear program: as edited, if that was edited before."""
     branch = place.parent
     while branch is not None and branch.edited is not None:
@@ -44,7 +44,7 @@ def base_program(place: Place, number: int) -> tuple[Kernel, tuple[UOp, ...]]:
     return place.bench.under_settings(work)
 
 
-def stage_text(place: Place, number: int, stage: str) -> str:
+def stage_text(place: CommandContext, number: int, stage: str) -> str:
     """What one would edit: the text of a stage as it is in the branch that is gone on from."""
     if stage not in (known := stages_of(place, number)):
         raise WhatIfError(f"no stage {stage!r} of kernel {number} can be edited; there are: {', '.join(known)}")

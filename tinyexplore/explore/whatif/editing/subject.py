@@ -18,7 +18,7 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.renderer.c import CRenderer
 from tinyexplore.uop import UOp
 
-MOST_WORK = 400_000  # operations that the PYTHON device is asked for: half a second or so
+MOST_WORK = 400_000  # operations that the PYTHON device is requested: half a second or so
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Told:
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class EditSubject:
     """A kernel before the edit: its program, what it runs on, and what is right.
 
     contents: of its buffers before it runs. right: what it must write, by the buffer's position; `against`: who says
@@ -68,9 +68,9 @@ def rendered(stage: str, device: str, name: str, uops: Sequence[UOp]) -> Program
 
 def subject_of(
     told: Told, original: UOp, base: tuple[UOp, ...], given: Sequence[bytes | None] | None, most_work: int = MOST_WORK
-) -> Subject:
+) -> EditSubject:
     """A kernel compiled and run as it was before the edit. given: what lay in its buffers, where that is known;
-    most_work: operations that the reference device is asked for."""
+    most_work: operations that the reference device is requested."""
     device, stage = told.device, told.stage
     spec = rendered(stage, device, told.name, base)
     program = Device[language_device(stage, device)].compile(spec)
@@ -91,7 +91,7 @@ def subject_of(
     work_ns = float("inf")
     if isinstance(flops, int) and isinstance(moved, int):
         work_ns = estimated_ns(flops, moved, spec.target)
-    subject = Subject(spec, program, values, tuple(zip(told.buffers, [dtype for dtype, _ in types])),
+    subject = EditSubject(spec, program, values, tuple(zip(told.buffers, [dtype for dtype, _ in types])),
                       tuple(contents), {}, "", 0.0, work_ns)  # fmt: skip
     began = time.perf_counter()
     own = run_once(subject, spec, program)
@@ -110,14 +110,14 @@ def subject_of(
     return replace(subject, right=own, against="the kernel before the edit", seconds=seconds)
 
 
-def run_once(subject: Subject, spec: ProgramSpec, program: CompiledProgram) -> dict[int, bytes]:
+def run_once(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) -> dict[int, bytes]:
     """What a program writes, by the buffer's position."""
     buffers = plain_buffers(subject)
     program.bind(buffers, subject.values)(0, spec.extent(subject.values) or 1)
     return {position: buffers[position].copyout() for position in sorted(subject.spec.writes)}
 
 
-def plain_buffers(subject: Subject) -> list[Buffer]:
+def plain_buffers(subject: EditSubject) -> list[Buffer]:
     """Memory as kernels usually have it."""
     device = subject.spec.target.name
     found = []
@@ -127,4 +127,4 @@ def plain_buffers(subject: Subject) -> list[Buffer]:
     return found
 
 
-__all__ = ["MOST_WORK", "Subject", "Told", "language_device", "plain_buffers", "rendered", "run_once", "subject_of"]
+__all__ = ["MOST_WORK", "EditSubject", "Told", "language_device", "plain_buffers", "rendered", "run_once", "subject_of"]

@@ -25,7 +25,7 @@ from tinyexplore.explore.whatif.editing.apart import Tell, apart
 from tinyexplore.explore.whatif.editing.faults import Mailbox, limit, unprotected
 from tinyexplore.explore.whatif.editing.fences import Fenced, fenced
 from tinyexplore.explore.whatif.editing.subject import (
-    Subject,
+    EditSubject,
     Told,
     language_device,
     plain_buffers,
@@ -45,11 +45,11 @@ PATIENCE = 20  # as many times what the original takes
 REMEMBERED = 8  # kernels
 
 
-class Bench:
+class EditedKernels:
     """What the worker remembers of the kernels that were edited last."""
 
     def __init__(self) -> None:
-        self.subjects: dict[str, Subject] = {}
+        self.subjects: dict[str, EditSubject] = {}
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to a request of `asking.py`."""
@@ -69,7 +69,7 @@ class Bench:
             return {**reply, "ended": found.ended, "against": subject.against, "unprotected": unprotected()}
 
 
-def _subject(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -> Subject:
+def _subject(request: Mapping[str, Any], original: UOp, base: tuple[UOp, ...]) -> EditSubject:
     told = Told(
         request["device"], request["stage"], request["name"], tuple(request["buffers"]), tuple(request["values"])
     )
@@ -91,7 +91,9 @@ def contents_of(request: Mapping[str, Any]) -> list[bytes | None] | None:
 # *** in a process of its own ***
 
 
-def tried(subject: Subject, request: Mapping[str, Any], uops: tuple[UOp, ...], tell: Tell, mailbox: Mailbox) -> None:
+def tried(
+    subject: EditSubject, request: Mapping[str, Any], uops: tuple[UOp, ...], tell: Tell, mailbox: Mailbox
+) -> None:
     """Compiles the edit, runs it twice between fences, compares, and times it beside the original."""
     stage, device = request["stage"], request["device"]
     nbytes = sum(map(len, subject.contents))
@@ -131,7 +133,7 @@ def written(memory: Sequence[Fenced], writes: frozenset[int]) -> dict[int, bytes
     return {position: memory[position].content() for position in sorted(writes)}
 
 
-def edited_spec(subject: Subject, stage: str, device: str, text: str, uops: tuple[UOp, ...]) -> ProgramSpec:
+def edited_spec(subject: EditSubject, stage: str, device: str, text: str, uops: tuple[UOp, ...]) -> ProgramSpec:
     """The program of the edit."""
     if stage == "uops":
         return rendered(stage, device, subject.spec.name, uops)
@@ -147,8 +149,8 @@ def further(stage: str, device: str, spec: ProgramSpec) -> list[tuple[str, list[
     return [(language, [line.text for line in lines]) for language, lines in found]
 
 
-def both_timed(subject: Subject, spec: ProgramSpec, program: CompiledProgram) -> tuple[list[float], list[float]]:
-    """Microseconds of one run of the edit and of the original, measured in turns."""
+def both_timed(subject: EditSubject, spec: ProgramSpec, program: CompiledProgram) -> tuple[list[float], list[float]]:
+    """Microseconds of one run of the edit and of the original, measured interleaved."""
     runs: list[Callable[[], None]] = []
     for one, made in ((spec, program), (subject.spec, subject.program)):
         bound, extent = made.bind(plain_buffers(subject), subject.values), one.extent(subject.values)
@@ -168,7 +170,7 @@ def main() -> None:
     expendable()
     with suppress(ImportError):
         import numpy  # noqa: F401, PLC0415  once, and not in each process that compares
-    bench = Bench()
+    bench = EditedKernels()
     for line in sys.stdin:
         seconds, _, request = line.partition(" ")
         with open(os.devnull, "w", encoding="utf-8") as nowhere:

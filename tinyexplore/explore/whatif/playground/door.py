@@ -14,7 +14,7 @@ from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.commands import DisableRule, FireRule, InsertRule, SkipFiring
 from tinyexplore.explore.whatif.playground.checking import CheckedFiring, check_firings
-from tinyexplore.explore.whatif.playground.matches import Match, Places, matches_of
+from tinyexplore.explore.whatif.playground.matches import RuleMatch, RuleMatches, matches_of
 from tinyexplore.explore.whatif.playground.pipeline import rewrites
 from tinyexplore.explore.whatif.playground.proof import how_sure
 from tinyexplore.explore.whatif.playground.written import write, written, written_rules
@@ -75,12 +75,14 @@ class Playground(Readable):
         """The rules of the pipeline (of one pass) in its order, and those written here."""
         return rule_rows(self._trace, stage)
 
-    def matches(self, rule: Rule | str, kernel: KernelInfo | int | None = None, stage: str | None = None) -> Places:
+    def matches(
+        self, rule: Rule | str, kernel: KernelInfo | int | None = None, stage: str | None = None
+    ) -> RuleMatches:
         """Every place where `rule` would fire, before it does: node by node, in the first pass that comes upon it (or
         in `stage`), with what it would make and whether that means the same."""
         return matches_of(self._trace, find_rule(rule), None if kernel is None else _number(kernel), stage)
 
-    def fire(self, rule: Rule | str, place: Match, branch: Branch | int | None = None) -> Branch:
+    def fire(self, rule: Rule | str, place: RuleMatch, branch: Branch | int | None = None) -> Branch:
         """`rule` fired at one of its `matches`, then the rest of that pass and of the pipeline."""
         command = FireRule(_known(rule).name, place.kernel, place.name, place.step, place.digest)
         return self._view.whatif.do(command, branch)

@@ -2,7 +2,7 @@
 
 Three questions, the cheapest first. What both have in common may be anything within its bounds: where they agree then,
 they agree whatever it is. If not, only what is read and reduced may be anything; then all is computed from memory and
-loops. A difference that stays is a counterexample; one that cannot be computed is told as "not checked".
+loops. A difference that stays is a counterexample; one that cannot be computed is recorded as "not checked".
 
 Equal is: integers and truths exactly, floats bit for bit, one NaN being as good as another. With a `tolerance` (of a
 rule that says so: one that adds in another order, or that approximates) values of usual sizes are compared, within so
@@ -21,9 +21,9 @@ from tinyexplore.explore.recording.expression import Printer, dtype_text, number
 from tinyexplore.explore.whatif.playground.meaning import (
     Address,
     Effects,
+    InputRequirement,
     NotEvaluated,
     NoValue,
-    Wanted,
     World,
     is_loop,
     is_value,
@@ -228,7 +228,7 @@ class _Pair:
         return Verdict("agrees", compared, tolerance=self.tolerance)
 
     def _samples(
-        self, carried: Sequence[Carried], inputs: Sequence[Wanted], most: int, room: int
+        self, carried: Sequence[Carried], inputs: Sequence[InputRequirement], most: int, room: int
     ) -> Iterator[tuple[Choose, Carried]]:
         for known in carried:
             yield _given(known), known
@@ -240,13 +240,13 @@ class _Pair:
     def simplified(self, world: World, choose: Choose, found: Counterexample) -> Counterexample:
         """A counterexample with as many zeros and ones among its inputs as there can be. `world`: where it came up.
 
-        First zeros for half of them, then for a quarter, …; then each by itself (delta debugging, Zeller 1999).
+        First zeros for half of them, then for a quarter, …; then each alone (delta debugging, Zeller 1999).
         """
         chosen = dict(world.chosen)
         tries = 0
         most = max(8, min(MOST_TRIES, MOST_SIMPLIFYING // max(1, world.steps)))
 
-        def differs(given: Mapping[Wanted, Any]) -> bool:
+        def differs(given: Mapping[InputRequirement, Any]) -> bool:
             nonlocal chosen, found, tries
             tries += 1
             other = self.one(_mostly(given, choose))
@@ -359,16 +359,16 @@ def _told_together(given: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return found if rest is None else [*found, ("all else that is read", rest)]
 
 
-def _mostly(given: Mapping[Wanted, Any], choose: Choose) -> Choose:
+def _mostly(given: Mapping[InputRequirement, Any], choose: Choose) -> Choose:
     return lambda wanted: given[wanted] if wanted in given else choose(wanted)
 
 
-def _simplest(wanted: Wanted) -> Any:
+def _simplest(wanted: InputRequirement) -> Any:
     zero = _zero(wanted.dtype)
     return zero if dtypes.is_float(wanted.dtype) or wanted.low <= zero <= wanted.high else wanted.low
 
 
-def _is_zero(wanted: Wanted, value: Any) -> bool:
+def _is_zero(wanted: InputRequirement, value: Any) -> bool:
     return repr(value) == repr(_simplest(wanted))
 
 
@@ -424,7 +424,7 @@ def _sources_for(node: UOp, value: Any) -> list[tuple[UOp, Any]]:
 
 
 def _given(known: Carried) -> Choose:
-    def choose(wanted: Wanted) -> Any:
+    def choose(wanted: InputRequirement) -> Any:
         key = wanted.node, wanted.lane
         if wanted.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
             key = wanted.node, wanted.place or 0
@@ -453,7 +453,7 @@ def _place_text(place: tuple[UOp, Any] | None) -> str:
     return f"{memory_name(pointer)}[{number}]{'' if 0 <= number < size else f', outside of its {size}'}"
 
 
-def _name(wanted: Wanted, printer: Printer) -> str:
+def _name(wanted: InputRequirement, printer: Printer) -> str:
     if wanted.node.op in (Ops.DEFINE_GLOBAL, Ops.DEFINE_LOCAL):
         return f"{memory_name(wanted.node)}[{wanted.place}]"
     text = printer.text(wanted.node)

@@ -14,7 +14,7 @@ from functools import reduce
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.uop import AxisKind, Group, Ops, UOp
+from tinyexplore.uop import AxisKind, OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 from tinyexplore.uop.identity import reduce_identity
 from tinyexplore.uop.semantics import scalar_function, to_dtype_range
@@ -50,7 +50,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class InputRequirement:
     """What a value is chosen for: `node` at some step of its loops, or element `place` of the memory `node`."""
 
     node: UOp
@@ -69,14 +69,14 @@ class World:
 
     def __init__(
         self,
-        choose: Callable[[Wanted], Any],
+        choose: Callable[[InputRequirement], Any],
         cut: frozenset[UOp] = frozenset(),
         loaded: Mapping[tuple[UOp, int], Any] | None = None,
     ) -> None:
         self.choose = choose
         self.cut = cut
         self.loaded = loaded or {}
-        self.chosen: dict[Wanted, Any] = {}
+        self.chosen: dict[InputRequirement, Any] = {}
         self.values: dict[Any, Lanes] = {}
         self.memory: Effects = {}
         self.faults: list[str] = []
@@ -107,12 +107,12 @@ class World:
         """What lies in memory before anything is stored."""
         if (pointer, place) not in self.memory:
             kind = pointer.dtype.base
-            self.memory[pointer, place] = self._choose(Wanted(pointer, kind, *_limits(kind), place))
+            self.memory[pointer, place] = self._choose(InputRequirement(pointer, kind, *_limits(kind), place))
         return self.memory[pointer, place]
 
     # *** choosing ***
 
-    def _choose(self, wanted: Wanted) -> Any:
+    def _choose(self, wanted: InputRequirement) -> Any:
         found = self.chosen[wanted] = self.choose(wanted)
         return found
 
@@ -124,12 +124,14 @@ class World:
             low, high = bounds(node) if not dtypes.is_float(node.dtype) else (0, 0)
             count = lane_count(node)
             scalar = node.dtype.scalar
-            made = [self._choose(Wanted(node, scalar, low, high, len(self.values), lane)) for lane in range(count)]
+            made = [
+                self._choose(InputRequirement(node, scalar, low, high, len(self.values), lane)) for lane in range(count)
+            ]
             self.values[key] = tuple(made)
         return self.values[key]
 
     def _needed(self, root: UOp, known: Point) -> list[UOp]:
-        """What must be computed for `root` at this point, sources first; what loops by itself asks for its own."""
+        """What must be computed for `root` at this point, sources first; what loops alone asks for its own."""
         found: dict[UOp, None] = {}
         stack = [root]
         while stack:
@@ -192,7 +194,7 @@ class World:
                 return tuple([row[step] for step in lane[0]]) if lane else (row[node.arg],)
             case Ops.TABLE:
                 return tuple([self._in_table(node, index) for index in known[node.src[0]]])
-        if node.op not in Group.ALU:
+        if node.op not in OpGroups.ALU:
             raise NotEvaluated(f"{node.op.name} has no value of its own")
         return self._alu(node.op, node.dtype, node.src, [known[src] for src in node.src])
 
@@ -283,7 +285,7 @@ class World:
         """Chooses what lies in memory, if a value is given and nothing was chosen yet."""
         if value is not None and (pointer, place) not in self.memory:
             kind = pointer.dtype.base
-            self.memory[pointer, place] = self.chosen[Wanted(pointer, kind, *_limits(kind), place)] = value
+            self.memory[pointer, place] = self.chosen[InputRequirement(pointer, kind, *_limits(kind), place)] = value
 
     def _store_all(self, root: UOp, at: Point, written: Effects) -> None:
         match root.op:
@@ -463,7 +465,7 @@ __all__ = [
     "Lanes",
     "NoValue",
     "NotEvaluated",
-    "Wanted",
+    "InputRequirement",
     "World",
     "is_loop",
     "is_value",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tinyexplore.codegen import PASSES, Pass, Rewrite, Transform
+from tinyexplore.codegen import PASSES, GraphPass, Pass, Rewrite
 from tinyexplore.codegen.lowering import Lowering
 from tinyexplore.uop import Ops, PatternMatcher, Rule, UOp
 from tinyexplore.uop.pattern import Candidates
@@ -115,7 +115,7 @@ def passes_from(stage: str, root: UOp, firing: Rewrite | None = None) -> tuple[P
             next(lowering.numbers)
         return root
 
-    start = Transform("as it was", resumed, PASSES[0].before, step.before)
+    start = GraphPass("as it was", resumed, PASSES[0].before, step.before)
     return (start, *([] if firing is None else [firing]), *PASSES[PASSES.index(step) :])
 
 

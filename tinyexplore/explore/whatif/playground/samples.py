@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from tinyexplore.dtype import DType, dtypes
-from tinyexplore.explore.whatif.playground.meaning import Wanted
+from tinyexplore.explore.whatif.playground.meaning import InputRequirement
 from tinyexplore.uop.semantics import FP8, from_bits, to_bits, to_dtype_range
 
 _MANTISSA = {dtypes.float16: 10, dtypes.bfloat16: 7, dtypes.float32: 23, dtypes.float64: 52}
@@ -21,8 +21,8 @@ _USUAL = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -2.5, 0.1, 7.0, 1 / 3, -1e-
 _SMALL = (0, 1, -1, 2, -2, 3, -3, 4, 5, 7, -7, 8, 15, 16)
 _WIDTHS = (24, 11, 8)  # bits of float32, float16, bfloat16: what an integer is rounded to
 MOST_CONSTANTS = 8
-Choose = Callable[[Wanted], Any]
-Draw = Callable[[Wanted, Random], Any]
+Choose = Callable[[InputRequirement], Any]
+Draw = Callable[[InputRequirement, Random], Any]
 
 
 @cache
@@ -55,7 +55,7 @@ def odd_ints(low: int, high: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(one for one in found if low <= one <= high))
 
 
-def odd_values(wanted: Wanted, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+def odd_values(wanted: InputRequirement, constants: tuple[Any, ...] = ()) -> tuple[Any, ...]:
     """The values of a dtype, within the bounds, at which rules go wrong: those of its kind, and about `constants`."""
     return _odd_values(wanted.dtype, wanted.low, wanted.high, constants)
 
@@ -91,7 +91,7 @@ def constants_of(found: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys((*few, *[-one for one in few], *between)))
 
 
-def any_value(wanted: Wanted, random: Random, constants: tuple[Any, ...] = ()) -> Any:
+def any_value(wanted: InputRequirement, random: Random, constants: tuple[Any, ...] = ()) -> Any:
     """One value within the bounds: an odd one, a small one, or one from anywhere."""
     pick = random.random()
     if pick < 0.4 or wanted.dtype is dtypes.bool:
@@ -107,7 +107,7 @@ def any_value(wanted: Wanted, random: Random, constants: tuple[Any, ...] = ()) -
     return random.randint(low, high)
 
 
-def usual_value(wanted: Wanted, random: Random) -> Any:
+def usual_value(wanted: InputRequirement, random: Random) -> Any:
     """One value of a size at which a result that may be rounded otherwise can be compared."""
     if not dtypes.is_float(wanted.dtype):
         return any_value(wanted, random)
@@ -117,7 +117,7 @@ def usual_value(wanted: Wanted, random: Random) -> Any:
     return to_dtype_range(number if random.random() < 0.5 else -number, wanted.dtype)
 
 
-def simpler_values(wanted: Wanted, value: Any) -> tuple[Any, ...]:
+def simpler_values(wanted: InputRequirement, value: Any) -> tuple[Any, ...]:
     """Values that a reader takes in sooner, the simplest first."""
     if wanted.dtype is dtypes.bool:
         return (False,) if value and wanted.low == 0 else ()
@@ -137,7 +137,7 @@ def simpler_values(wanted: Wanted, value: Any) -> tuple[Any, ...]:
 
 
 def choices(
-    inputs: Sequence[Wanted],
+    inputs: Sequence[InputRequirement],
     count: int,
     *,
     usual: bool = False,
@@ -168,7 +168,7 @@ def choices(
 def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
     """The same odd value for all that has a type and bounds."""
 
-    def choose(wanted: Wanted) -> Any:
+    def choose(wanted: InputRequirement) -> Any:
         odd = odd_values(wanted, constants)
         return odd[number % len(odd)]
 
@@ -178,7 +178,7 @@ def _alike(number: int, constants: tuple[Any, ...]) -> Choose:
 def _signed(draw: Draw, sign: int) -> Draw:
     """`draw` without its numbers of the other sign, where the bounds allow it."""
 
-    def drawn(wanted: Wanted, random: Random) -> Any:
+    def drawn(wanted: InputRequirement, random: Random) -> Any:
         value = draw(wanted, random)
         if wanted.dtype is dtypes.bool or not value * sign < 0:
             return value
@@ -187,16 +187,16 @@ def _signed(draw: Draw, sign: int) -> Draw:
     return drawn
 
 
-def _by_node(inputs: Sequence[Wanted]) -> list[list[Wanted]]:
+def _by_node(inputs: Sequence[InputRequirement]) -> list[list[InputRequirement]]:
     """The lanes of one node together."""
-    groups: dict[Any, list[Wanted]] = {}
+    groups: dict[Any, list[InputRequirement]] = {}
     for one in inputs:
         groups.setdefault((one.node, one.place), []).append(one)
     return list(groups.values())
 
 
 def _combined(
-    groups: Sequence[Sequence[Wanted]], odd: Sequence[Sequence[Any]], wide: int, draw: Draw
+    groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], wide: int, draw: Draw
 ) -> Iterator[Choose]:
     """Every combination of odd values, in the lanes of those that have most a different one each."""
     rows = [number for number, lanes in enumerate(groups) if len(lanes) == wide]
@@ -212,7 +212,7 @@ def _combined(
 
 
 def _each_once(
-    groups: Sequence[Sequence[Wanted]], odd: Sequence[Sequence[Any]], most: int, draw: Draw
+    groups: Sequence[Sequence[InputRequirement]], odd: Sequence[Sequence[Any]], most: int, draw: Draw
 ) -> Iterator[Choose]:
     """Each odd value of each node in some lane, in company of any others."""
     told = 0
@@ -230,7 +230,7 @@ def _any_of(constants: tuple[Any, ...]) -> Draw:
     return lambda wanted, random: any_value(wanted, random, constants)
 
 
-def _given(known: Mapping[Wanted, Any], random: Random, draw: Draw) -> Choose:
+def _given(known: Mapping[InputRequirement, Any], random: Random, draw: Draw) -> Choose:
     return lambda wanted: known[wanted] if wanted in known else draw(wanted, random)
 
 

@@ -11,8 +11,8 @@ from tinyexplore.explore.recording.expression import Printer
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelVariant, RuleFiring
-from tinyexplore.explore.whatif.bench import Bench
-from tinyexplore.explore.whatif.measure import Lost, Measured, Untimed, measured
+from tinyexplore.explore.whatif.bench import KernelBench
+from tinyexplore.explore.whatif.measure import Lost, Measurement, Untimed, measured
 from tinyexplore.explore.whatif.playground.checking import tolerance_of
 from tinyexplore.explore.whatif.playground.equivalence import Verdict, equivalent
 from tinyexplore.explore.whatif.playground.written import tolerance_of_rule
@@ -27,7 +27,7 @@ MOST_CHECKED = 60  # different ones
 
 
 @dataclass(frozen=True, slots=True)
-class Fired:
+class UOpRewrite:
     """One firing, of live UOps: `step` (from 1) of pass `stage`."""
 
     stage: str
@@ -38,15 +38,15 @@ class Fired:
 
 
 @dataclass(frozen=True)
-class Lowered:
+class PlaygroundLowering:
     """A kernel through a pipeline. `program`: None where a pass failed, for the reason `error`."""
 
     program: tuple[UOp, ...] | None
-    fired: tuple[Fired, ...]
+    fired: tuple[UOpRewrite, ...]
     error: str = ""
 
 
-def lowered_by(bench: Bench, number: int, passes: Sequence[Pass]) -> Lowered:
+def lowered_by(bench: KernelBench, number: int, passes: Sequence[Pass]) -> PlaygroundLowering:
     """The captured kernel through `passes`."""
     recorder = Recorder()
     program, error = None, ""
@@ -57,7 +57,7 @@ def lowered_by(bench: Bench, number: int, passes: Sequence[Pass]) -> Lowered:
             program = bench.under_settings(lambda: lower(kernel, passes))
     except Exception as failed:
         error = _pass_failure(failed, recorder)
-    return Lowered(program, tuple(_fired(recorder)), error)
+    return PlaygroundLowering(program, tuple(_fired(recorder)), error)
 
 
 def _pass_failure(failed: Exception, recorder: Recorder) -> str:
@@ -79,7 +79,7 @@ def _pass_failure(failed: Exception, recorder: Recorder) -> str:
     return f"{says}: {first_line(failed)}" if isinstance(failed, RewriteError) else says
 
 
-def _fired(recorder: Recorder) -> Iterable[Fired]:
+def _fired(recorder: Recorder) -> Iterable[UOpRewrite]:
     open_stages: list[list[int | str]] = []
     for event in recorder.events:
         match event:
@@ -91,7 +91,7 @@ def _fired(recorder: Recorder) -> Iterable[Fired]:
                 stage = open_stages[-1]
                 stage[1] = int(stage[1]) + 1
                 if isinstance(event, Rewrote):
-                    yield Fired(str(stage[0]), int(stage[1]), event.rule, event.before, event.after)
+                    yield UOpRewrite(str(stage[0]), int(stage[1]), event.rule, event.before, event.after)
 
 
 MOST_WORDS = 160  # characters of an error message
@@ -115,7 +115,7 @@ class Checks:
             self.known[key] = equivalent(before, after, tolerance=within)
         return self.known[key]
 
-    def row(self, kernel: int, fired: Fired) -> RuleFiring:
+    def row(self, kernel: int, fired: UOpRewrite) -> RuleFiring:
         """A firing as data."""
         verdict = self.verdict(fired.rule, fired.stage, fired.before, fired.after)
         found, printer = verdict.counterexample, Printer()
@@ -136,7 +136,7 @@ class Checks:
 
 
 @dataclass(frozen=True)
-class Tried:
+class PipelineTrial:
     """One kernel through another pipeline: its variant where it changed, its firings, and why it did not compile."""
 
     number: int
@@ -146,31 +146,31 @@ class Tried:
 
 
 def try_kernel(
-    bench: Bench, number: int, passes: Sequence[Pass], is_asked: Callable[[Fired], bool], checks: Checks
-) -> Tried:
+    bench: KernelBench, number: int, passes: Sequence[Pass], is_asked: Callable[[UOpRewrite], bool], checks: Checks
+) -> PipelineTrial:
     """The captured kernel through `passes`. is_asked: the firings that are told."""
     found = lowered_by(bench, number, passes)
     firings = tuple([checks.row(number, one) for one in found.fired if is_asked(one)][:MOST_FIRINGS])
     if found.program is None:
-        return Tried(number, None, firings, found.error)
+        return PipelineTrial(number, None, firings, found.error)
     if found.program == lowered_by(bench, number, PASSES).program:
-        return Tried(number, None, firings)
+        return PipelineTrial(number, None, firings)
     try:
-        return Tried(number, _variant(bench, number, passes), firings)
+        return PipelineTrial(number, _variant(bench, number, passes), firings)
     except RenderError:
-        return Tried(number, None, firings, "no instruction of the target does what is left in it")
+        return PipelineTrial(number, None, firings, "no instruction of the target does what is left in it")
     except Exception:
-        return Tried(number, None, firings, "the compiler rejects its code")
+        return PipelineTrial(number, None, firings, "the compiler rejects its code")
 
 
-def _variant(bench: Bench, number: int, passes: Sequence[Pass]) -> KernelVariant:
+def _variant(bench: KernelBench, number: int, passes: Sequence[Pass]) -> KernelVariant:
     def captured() -> Kernel:
         return bench.captured(number)
 
     device = bench.subjects[number].device
     made = bench.recorded(number, captured, passes)
     kernel, program = made.kernel, made.runner.spec.uops
-    times, note = Measured(()), ""
+    times, note = Measurement(()), ""
     with recording(None):
         try:
             if bench.measure is not measured:
@@ -189,7 +189,7 @@ def first_line(error: Exception) -> str:
     return text if len(text) <= MOST_WORDS else text[: MOST_WORDS - 1].rstrip() + "…"
 
 
-def told(outcomes: Sequence[Tried], change: str, kernels: int) -> str:
+def told(outcomes: Sequence[PipelineTrial], change: str, kernels: int) -> str:
     """What came of `change` ("without widen", or the name of a rule), in one line."""
     firings = [one for tried in outcomes for one in tried.firings]
     wrong = [one for one in firings if one.verdict == "differs"]
@@ -211,7 +211,7 @@ def told(outcomes: Sequence[Tried], change: str, kernels: int) -> str:
     return "; ".join([*parts, *failures])
 
 
-def _failures(outcomes: Sequence[Tried]) -> list[str]:
+def _failures(outcomes: Sequence[PipelineTrial]) -> list[str]:
     """The kernels that did not compile, those that failed alike together."""
     alike: dict[str, list[str]] = {}
     for tried in outcomes:
@@ -223,4 +223,4 @@ def _failures(outcomes: Sequence[Tried]) -> list[str]:
     ]
 
 
-__all__ = ["Checks", "Fired", "Lowered", "Tried", "lowered_by", "told", "try_kernel"]
+__all__ = ["Checks", "UOpRewrite", "PlaygroundLowering", "PipelineTrial", "lowered_by", "told", "try_kernel"]

@@ -26,7 +26,7 @@ class Written:
     tolerance: float | None = None
 
 
-_written: dict[str, Written] = {}  # the last of each name: a cell that runs again writes its rule anew
+_written: dict[str, Written] = {}  # the last of each name: a cell that runs again writes its rule again
 
 
 @overload
