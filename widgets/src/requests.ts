@@ -25,7 +25,7 @@ export interface ShapeRequest {
   moves?: unknown[];
 }
 
-/** Steps the debugger of a kernel, and returns its state. do: "look" | "step" | "back" | "run to" | "run until" | "iteration" | "restart" | "finish" | "made up" (begin with made-up inputs). count: steps. line: of the listing. condition: see `conditions.py`. counters: of loops, by name. lane: the only one that is shown of a vector. */
+/** Steps the debugger of a kernel, and returns its state. do: "look" | "step" | "back" | "run to" | "run until" | "iteration" | "restart" | "finish" | "generated" (begin with generated inputs). count: steps. line: of the listing. condition: see `conditions.py`. counters: of loops, by name. lane: the only one that is shown of a vector. */
 export interface DebugRequest {
   ask: "debug";
   kernel?: number;

@@ -265,8 +265,8 @@ class Shape(Request):
 class Debug(Request):
     """Steps the debugger of a kernel, and returns its state.
 
-    do: "look" | "step" | "back" | "run to" | "run until" | "iteration" | "restart" | "finish" | "made up" (begin with
-    made-up inputs). count: steps. line: of the listing. condition: see `conditions.py`. counters: of loops, by name.
+    do: "look" | "step" | "back" | "run to" | "run until" | "iteration" | "restart" | "finish" | "generated" (begin with
+    generated inputs). count: steps. line: of the listing. condition: see `conditions.py`. counters: of loops, by name.
     lane: the only one that is shown of a vector.
     """
 
@@ -284,8 +284,8 @@ class Debug(Request):
         if self.do == "run to" and self.line is None:
             raise RequestError('debug: "run to" needs a line')
         explorer = source.kernels()
-        if self.do == "made up":
-            source.debuggers[self.kernel] = explorer.debug(self.kernel, "made up")
+        if self.do == "generated":
+            source.debuggers[self.kernel] = explorer.debug(self.kernel, "generated")
         if self.kernel not in source.debuggers:
             source.debuggers[self.kernel] = explorer.debug(self.kernel)
         debugger = source.debuggers[self.kernel]

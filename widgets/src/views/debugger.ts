@@ -104,7 +104,7 @@ export class DebuggerView implements View {
       return;
     }
     this.isMadeUp = true; // 0, 1, 2 … in every buffer: they show which element goes where, and the answer says so
-    void this.request(this.run, { do: "made up" });
+    void this.request(this.run, { do: "generated" });
   }
 
   private onKey(event: KeyboardEvent): void {

@@ -110,7 +110,7 @@ class KernelAnalyses:
         self, kernel: int | KernelInfo = 0, inputs: Sequence[Any] | str | None = None, **options: Any
     ) -> Debugger:
         """A kernel that can be stepped: see `explore.Debugger`. `inputs`: what each of its buffers holds before the
-        run (anything with the buffer protocol, None for zeros), or "made up"; by default what `keep_inputs` kept.
+        run (anything with the buffer protocol, None for zeros), or "generated"; by default what `keep_inputs` kept.
         `item`: of a GPU's kernel the work-item that is followed, `{"gidx0": 1, "lidx0": 3}` (0 what is not said)."""
         from tinyexplore.explore.analysis.byhand.debugging import debugger_of
 

@@ -10,7 +10,7 @@ from tinyexplore.explore.recording.kept import CapturedKernel, buffer_types
 from tinyexplore.uop import UOp
 from tinyexplore.uop.semantics import to_bits, to_dtype_range
 
-MADE_UP = "made up"
+GENERATED = "generated"
 
 
 def debugger_of(
@@ -19,20 +19,20 @@ def debugger_of(
     log: int = LOG,
     item: Mapping[str, int] | None = None,
 ) -> Debugger:
-    """`kept` on `inputs`: a buffer each, or "made up" for numbers that only show which element goes where. `item`: of a
+    """`kept` on `inputs`: a buffer each, or "generated" for numbers that only show which element goes where. `item`: of a
     GPU's kernel, the work-item that is followed; the first one where nothing is said."""
     note = ""
     if isinstance(inputs, str):
-        if inputs != MADE_UP:
-            raise DebuggerError(f"inputs={inputs!r}: give a buffer each, or {MADE_UP!r}")
-        inputs = made_up(kept.uops)
+        if inputs != GENERATED:
+            raise DebuggerError(f"inputs={inputs!r}: give a buffer each, or {GENERATED!r}")
+        inputs = generated_inputs(kept.uops)
         note = "The inputs were not kept: 0, 1, 2 … stand for them. A capture with keep_inputs=True keeps them."
     elif inputs is None:
         inputs = kept.contents
     if inputs is None:
         raise DebuggerError(
             f"the inputs of kernel {kept.number} ({kept.spec.name}) were not kept: capture with keep_inputs=True, "
-            f"give inputs=[…], one for each of its {kept.spec.n_buffers} buffers, or inputs={MADE_UP!r}"
+            f"give inputs=[…], one for each of its {kept.spec.n_buffers} buffers, or inputs={GENERATED!r}"
         )
     if kept.spec.target.has_local:
         item = item or {}
@@ -42,7 +42,7 @@ def debugger_of(
     return Debugger(kept.spec.name, uops, inputs, kept.values, log=log, lines=lines, note=note, item=item)
 
 
-def made_up(uops: Sequence[UOp]) -> list[bytes]:
+def generated_inputs(uops: Sequence[UOp]) -> list[bytes]:
     """Each buffer filled with 0, 1, 2 …, begun anew as often as its elements need."""
     found = []
     for dtype, size in buffer_types(uops):
@@ -52,4 +52,4 @@ def made_up(uops: Sequence[UOp]) -> list[bytes]:
     return found
 
 
-__all__ = ["MADE_UP", "debugger_of", "made_up"]
+__all__ = ["GENERATED", "debugger_of", "generated_inputs"]
