@@ -3,7 +3,7 @@
 import { PANEL_ROWS } from "./panel_rows";
 import type { Panel, Store } from "./store";
 
-/** Whether a panel has something to show, or can get it from whoever has the engine. */
+/** Whether a panel has something to show, or can get it from the engine's side. */
 export function canShow(store: Store, panel: Panel): boolean {
   const { trace } = store.index;
   if (panel === "modules") return trace.scopes.length > 0;

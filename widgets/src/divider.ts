@@ -42,7 +42,7 @@ function keep(variable: string, size: string | null): void {
   try {
     localStorage.setItem(KEPT, JSON.stringify(sizes));
   } catch {
-    // then the room is divided anew the next time
+    // then the room is divided again the next time
   }
 }
 

@@ -9,7 +9,7 @@ export interface Firing {
   firing: Step;
 }
 
-/** The kernels none of whose nodes were asked for inside the capture. */
+/** The kernels none of whose nodes were requested inside the capture. */
 function earlierKernels({ kernels, nodes }: Trace): Set<number> {
   const isEarlier = (id: number): boolean => nodes[id].calls.length === 0;
   const found = kernels.filter((kernel) => kernel.nodes.length > 0 && kernel.nodes.every(isEarlier));
@@ -24,7 +24,7 @@ export class TraceIndex {
   readonly kernelOf: Map<number, number>;
   /** The kernel that computes a LazyBuffer first; one that several kernels compute is drawn with it. */
   readonly firstKernelOf: Map<number, number>;
-  /** Kernels that only compute what was asked for before the capture: lazy inputs. None where all do. */
+  /** Kernels that only compute what was requested before the capture: lazy inputs. None where all do. */
   readonly earlier: Set<number>;
   readonly decisionOf: Map<number, Decision>;
   private readonly nearest = new Map<string, Node | null>();

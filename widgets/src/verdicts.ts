@@ -44,7 +44,7 @@ export function verdictOn(found: VerdictList | null, kernel: number): VerdictRow
   return found?.rows.find((one) => one.kernel === kernel);
 }
 
-/** What the colours say, in words. */
+/** What the colours say, as text. */
 export const TONE_WORDS: Record<string, string> = {
   fast: "fast: 65 % of its limit or more",
   middle: "between",

@@ -1,4 +1,4 @@
-// The kernel debugger: the linear program with its current line, counters and values, and the tensors that it touches. It
+// The kernel debugger: the linear program with its current line, counters and values, and the tensors that it accesses. It
 // asks Python for every step, or walks those that the trace has recorded; the keys are those of the panel while it has the
 // focus.
 
@@ -285,7 +285,7 @@ export class DebuggerView implements View {
   }
 
   private touched(state: DebuggerState): HTMLElement | null {
-    if (state.accesses.length === 0) return h("p", { class: "note faint" }, "This step touches no memory.");
+    if (state.accesses.length === 0) return h("p", { class: "note faint" }, "This step accesses no memory.");
     const [buffer, stored, index, value] = state.accesses[0];
     const places = index.filter((place) => place !== null);
     const where =
@@ -321,7 +321,7 @@ function grid({ name, size, width, first, cells, lit, recent, stored }: TensorDa
         class: "elements",
         style: `--width:${width}`,
         role: "img",
-        "aria-label": `${called}${shown}; touched: ${lit.join(", ") || "nothing"}`,
+        "aria-label": `${called}${shown}; accessed: ${lit.join(", ") || "nothing"}`,
       },
       ...boxes,
     ),

@@ -136,7 +136,7 @@ export class Regions {
     const inputs = trace.kernels.filter(({ id }) => earlier.has(id)).flatMap(({ roots }) => roots).length;
     if (inputs === 0) return null;
     const says = `${count(inputs, "input")} computed first (${count(earlier.size, "kernel")})`;
-    const title = "Tensors that were asked for before the capture and had no values yet";
+    const title = "Tensors that were requested before the capture and had no values yet";
     return button(`${says} – ${this.earlierShown ? "fold" : "show"}`, title, () => {
       this.earlierShown = !this.earlierShown;
       changed();

@@ -5,7 +5,7 @@ import { button, h, tab, tabList } from "../dom";
 import { PANEL_ROWS } from "../panel_rows";
 import { type Change, GROUPS, type Panel, type Store, type View } from "../store";
 
-const KEPT = "tinyexplore.panels"; // in the browser: which panel of each group was looked at last
+const KEPT = "tinyexplore.panels"; // in the browser: which panel of each group was shown last
 const NAMES = Object.keys(GROUPS) as Name[];
 
 const PRESETS: [text: string, panel: Panel, says: string][] = [
@@ -83,7 +83,7 @@ export class PanelTabs implements View {
     return panels.filter((panel) => canShow(this.store, panel));
   }
 
-  /** The panel of a group that was looked at last, else its first. */
+  /** The panel of a group that was shown last, else its first. */
   private open(name: Name): void {
     const panels = this.panelsOf(name);
     const last = this.last[name] as Panel | undefined;

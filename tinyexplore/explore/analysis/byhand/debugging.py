@@ -19,8 +19,8 @@ def debugger_of(
     log: int = LOG,
     item: Mapping[str, int] | None = None,
 ) -> Debugger:
-    """`kept` on `inputs`: a buffer each, or "generated" for numbers that only show which element goes where. `item`: of a
-    GPU's kernel, the work-item that is followed; the first one where nothing is said."""
+    """`kept` on `inputs`: a buffer each, or "generated" for numbers that only show which element goes where. `item`: of
+    a GPU's kernel, the work-item that is followed; the first one where nothing is said."""
     note = ""
     if isinstance(inputs, str):
         if inputs != GENERATED:
