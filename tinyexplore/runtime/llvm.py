@@ -20,9 +20,9 @@ from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cannot_run, cpu_target, function_bytes, refusal
 from tinyexplore.runtime.side_by_side import emit_object, parsed, run_passes, verify
 from tinyexplore.runtime.tile_registers import usable_features
-from tinyexplore.target import AMX, NATIVE, WASM32, Choice, Target, choice_of, machine
+from tinyexplore.target import AMX, NATIVE, WASM32, TargetChoice, Target, choice_of, machine
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Group, Ops
+from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.util.config import process_config
 from tinyexplore.util.locks import SharedLock, held_in_forks
 
@@ -46,7 +46,7 @@ def code_level(effort: Effort) -> int:
 class LLVMCompiler:
     """IR to machine code for the CPU of `choice`, which need not be this one's. Any thread may call it."""
 
-    def __init__(self, choice: Choice | None = None) -> None:
+    def __init__(self, choice: TargetChoice | None = None) -> None:
         self.choice = choice = choice or choice_of(NATIVE)
         try:
             import llvmlite
@@ -226,9 +226,9 @@ def shared_compiler() -> LLVMCompiler:
     return compiler_for(NATIVE) if compiler.refusal else compiler
 
 
-def llvm_target(compiler: LLVMCompiler, choice: Choice) -> Target:
+def llvm_target(compiler: LLVMCompiler, choice: TargetChoice) -> Target:
     """The CPU of `choice` as `compiler` knows it."""
-    target = cpu_target("LLVM", compiler.cpu, compiler.features, Group.TRANSCENDENTAL | {Ops.SQRT}, (), choice)
+    target = cpu_target("LLVM", compiler.cpu, compiler.features, OpGroups.TRANSCENDENTAL | {Ops.SQRT}, (), choice)
     have = set(compiler.features.split(","))
     dots = frozenset(op for op, feature in DOT_FEATURES.items() if feature in have)
     fuses = "+fma" in have or target.arch in ("aarch64", "riscv64")

@@ -23,7 +23,7 @@ from tinyexplore.runtime.native import check_arguments
 from tinyexplore.target import AMX, TENSOR_CORES, Target, chosen, machine
 from tinyexplore.target.tensor_cores import tile_product
 from tinyexplore.trace import SourceLine
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.semantics import bfloat16_bits, bfloat16_from_bits, from_bits, scalar_function, to_bits
 
 
@@ -93,7 +93,7 @@ def names_for(uops: Sequence[UOp]) -> dict[str, Any]:
     """What the text of a program of `uops` refers to by name."""
     found = dict(_NAMES)
     for node in uops:
-        if node.op in Group.ALU or node.op is Ops.HREDUCE:
+        if node.op in OpGroups.ALU or node.op is Ops.HREDUCE:
             op = node.arg if node.op is Ops.HREDUCE else node.op
             source = node.src[1].dtype if op is Ops.WHERE else node.src[0].dtype
             assert isinstance(source, DType) and isinstance(node.dtype, DType)
@@ -160,7 +160,7 @@ def open_python() -> DeviceInterface:
         threads=1,
         l1_bytes=32 << 10,
         l2_bytes=256 << 10,
-        native_ops=Group.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD},
+        native_ops=OpGroups.TRANSCENDENTAL | {Ops.SQRT, Ops.FLOOR, Ops.MOD},
         native_dtypes=dtypes.floats,
         cores=AMX,
     )

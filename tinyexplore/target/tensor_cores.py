@@ -29,7 +29,7 @@ Place = tuple[int, int]  # a row and a column
 
 
 @dataclass(frozen=True)
-class Layout:
+class FragmentLayout:
     """Which lane has an element of a matrix in which of its registers (element by element: 16-bit values, of which two
     share a register of 32 bits, count as two). rows, columns: the bits of the two coordinates, the lowest first."""
 
@@ -75,9 +75,9 @@ class TensorCore:
     factor: DType
     accumulator: DType
     lanes: int
-    a: Layout
-    b: Layout
-    c: Layout
+    a: FragmentLayout
+    b: FragmentLayout
+    c: FragmentLayout
     call: str
     language: str
     source: str
@@ -94,7 +94,7 @@ class TensorCore:
         return self.a.shape[0], self.b.shape[1], self.a.shape[1]
 
     @property
-    def layouts(self) -> dict[str, Layout]:
+    def layouts(self) -> dict[str, FragmentLayout]:
         return {"A": self.a, "B": self.b, "C": self.c}
 
     def describe(self) -> str:
@@ -113,8 +113,8 @@ class TensorCore:
         return dtypes.int32.itemsize // self.factor.itemsize
 
 
-def _layout(rows: str, columns: str) -> Layout:
-    return Layout(tuple(rows.split()), tuple(columns.split()))
+def _layout(rows: str, columns: str) -> FragmentLayout:
+    return FragmentLayout(tuple(rows.split()), tuple(columns.split()))
 
 
 _PTX = 'PTX ISA, "Matrix Fragments for mma"'
@@ -156,13 +156,13 @@ _F16, _BF16, _F32 = dtypes.float16, dtypes.bfloat16, dtypes.float32
 _MMA = "mma.sync.aligned.{shape}.row.col.{c}.{ab}.{ab}.{c}"
 
 
-def _mma(shape: str, ab: str, factor: DType, layouts: tuple[Layout, Layout, Layout], mantissa: int = 0) -> TensorCore:
+def _mma(shape: str, ab: str, factor: DType, layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout], mantissa: int = 0) -> TensorCore:
     accumulator, c = (dtypes.int32, "s32") if factor is dtypes.int8 else (_F32, "f32")
     call = _MMA.format(shape=shape, ab=ab, c=c)
     return TensorCore(f"mma_{shape}_{ab}", factor, accumulator, 32, *layouts, call, "cuda", _PTX, mantissa)
 
 
-def _amd(call: str, factor: DType, lanes: int, layouts: tuple[Layout, Layout, Layout], source: str) -> TensorCore:
+def _amd(call: str, factor: DType, lanes: int, layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout], source: str) -> TensorCore:
     return TensorCore(call, factor, _F32, lanes, *layouts, f"__builtin_amdgcn_{call}", "hip", source)
 
 
@@ -171,7 +171,7 @@ def _simdgroup(name: str, factor: DType) -> TensorCore:
     return TensorCore(f"simdgroup_8x8x8_{name}", factor, _F32, 32, *_SIMDGROUP, call, "metal", _MLX)
 
 
-def _amx(call: str, factor: DType, layouts: tuple[Layout, Layout, Layout], feature: str) -> TensorCore:
+def _amx(call: str, factor: DType, layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout], feature: str) -> TensorCore:
     accumulator = dtypes.int32 if factor is dtypes.int8 else _F32
     needs = ("amx-tile", feature)
     return TensorCore(f"amx_{call}", factor, accumulator, 16, *layouts, call, "x86", _INTEL, tiles=8, needs=needs)
@@ -245,7 +245,7 @@ def _signed_byte(bits: int) -> int:
     return bits - 256 if bits & 128 else bits
 
 
-def matrix(layout: Layout, held: Sequence[Sequence[float]]) -> list[list[float]]:
+def matrix(layout: FragmentLayout, held: Sequence[Sequence[float]]) -> list[list[float]]:
     """The matrix of which each lane holds these elements, row by row."""
     rows, columns = layout.shape
     found: list[list[float]] = [[0] * columns for _ in range(rows)]
@@ -256,7 +256,7 @@ def matrix(layout: Layout, held: Sequence[Sequence[float]]) -> list[list[float]]
 
 
 @cache
-def places_of(layout: Layout, lanes: int) -> list[list[Place]]:
+def places_of(layout: FragmentLayout, lanes: int) -> list[list[Place]]:
     """Of each lane, what its registers hold."""
     return [[layout.place(lane, register) for register in range(layout.registers)] for lane in range(lanes)]
 
@@ -277,4 +277,4 @@ def with_mantissa(value: float, bits: int) -> float:
     return (1 if value > 0 else -1) * ldexp(scaled, exponent - bits - 1)
 
 
-__all__ = ["AMX", "TENSOR_CORES", "Layout", "TensorCore", "multiplied", "tile_product", "with_mantissa"]
+__all__ = ["AMX", "TENSOR_CORES", "FragmentLayout", "TensorCore", "multiplied", "tile_product", "with_mantissa"]

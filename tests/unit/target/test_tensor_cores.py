@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tinyexplore.dtype import dtypes
-from tinyexplore.target import AMX, GPUS, TENSOR_CORES, Layout, TensorCore
+from tinyexplore.target import AMX, GPUS, TENSOR_CORES, FragmentLayout, TensorCore
 from tinyexplore.target.tensor_cores import multiplied, tile_product, with_mantissa
 
 Map = Callable[[int, int], tuple[int, int]]
@@ -123,7 +123,7 @@ def test_every_gpu_has_cores_of_its_own_language_and_warp() -> None:
     assert [name for name, gpu in GPUS.items() if not gpu.cores] == ["opencl", "webgpu"]
 
 
-def held(layout: Layout, lanes: int, matrix: np.ndarray) -> list[list[float]]:
+def held(layout: FragmentLayout, lanes: int, matrix: np.ndarray) -> list[list[float]]:
     """A matrix as the lanes of a warp hold it."""
     return [[matrix[layout.place(lane, reg)].item() for reg in range(layout.registers)] for lane in range(lanes)]
 

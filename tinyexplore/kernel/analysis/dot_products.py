@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.dtype import dtypes
 from tinyexplore.target import Target
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.util import config
 
 if TYPE_CHECKING:
@@ -44,4 +44,4 @@ def words_in(value: UOp) -> list[UOp]:
     elsewhere."""
     if value.op is Ops.WMMA:
         return [tile.src[0] for tile in value.src[:2] if tile.op is Ops.TILE]
-    return list(value.src[:2]) if value.op in Group.DOT else []
+    return list(value.src[:2]) if value.op in OpGroups.DOT else []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from tinyexplore.kernel.decisions.accumulators import add_accumulators
 from tinyexplore.kernel.decisions.columns import block_columns
 from tinyexplore.kernel.decisions.cut_loops import cut_masked_loops
-from tinyexplore.kernel.decisions.decision import Choice, Decision, Question, decided
+from tinyexplore.kernel.decisions.decision import Proposal, Heuristic, ScheduleAspect, decided
 from tinyexplore.kernel.decisions.dot_words import use_dot_instructions
 from tinyexplore.kernel.decisions.kept_rows import pipe_rows, tile_kept_rows
 from tinyexplore.kernel.decisions.lanes import choose_lanes
@@ -35,34 +35,34 @@ from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.trace import Asked, active_recorder
 
-LANES, TILE, WORDS = (frozenset({question}) for question in (Question.LANES, Question.TILE, Question.WORDS))
+LANES, TILE, WORDS = (frozenset({question}) for question in (ScheduleAspect.LANES, ScheduleAspect.TILE, ScheduleAspect.WORDS))
 
 DECISIONS = (
-    Decision(use_tiles, settles=LANES | TILE | WORDS),
-    Decision(use_dot_instructions, settles=WORDS),
-    Decision(tile_product, settles=LANES | TILE),
-    Decision(choose_lanes, settles=LANES),
-    Decision(tile_kept_rows),
-    Decision(stream_rows, settles=TILE),
-    Decision(block_columns, settles=TILE),
-    Decision(tile_registers, settles=TILE),
-    Decision(tile_transposition, settles=TILE),
-    Decision(take_several_vectors, settles=TILE),
-    Decision(take_several_vectors_of_rows, settles=TILE),
-    Decision(add_accumulators),
-    Decision(divide_among_threads),
-    Decision(prefetch),
-    Decision(pipe_rows),
-    Decision(cut_masked_loops),
+    Heuristic(use_tiles, settles=LANES | TILE | WORDS),
+    Heuristic(use_dot_instructions, settles=WORDS),
+    Heuristic(tile_product, settles=LANES | TILE),
+    Heuristic(choose_lanes, settles=LANES),
+    Heuristic(tile_kept_rows),
+    Heuristic(stream_rows, settles=TILE),
+    Heuristic(block_columns, settles=TILE),
+    Heuristic(tile_registers, settles=TILE),
+    Heuristic(tile_transposition, settles=TILE),
+    Heuristic(take_several_vectors, settles=TILE),
+    Heuristic(take_several_vectors_of_rows, settles=TILE),
+    Heuristic(add_accumulators),
+    Heuristic(divide_among_threads),
+    Heuristic(prefetch),
+    Heuristic(pipe_rows),
+    Heuristic(cut_masked_loops),
 )
 
 GPU_DECISIONS = (
-    Decision(use_tensor_cores, settles=TILE),
-    Decision(share_reductions),
-    Decision(tile_in_shared_memory, settles=TILE),
-    Decision(tile_items, settles=TILE),
-    Decision(take_vectors, settles=TILE),
-    Decision(divide_into_groups),
+    Heuristic(use_tensor_cores, settles=TILE),
+    Heuristic(share_reductions),
+    Heuristic(tile_in_shared_memory, settles=TILE),
+    Heuristic(tile_items, settles=TILE),
+    Heuristic(take_vectors, settles=TILE),
+    Heuristic(divide_into_groups),
 )
 
 
@@ -70,7 +70,7 @@ def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
     """`kernel` with the Opts that the decisions come to; those of the names `without` are not asked."""
     kernel = with_merged_axes(with_split_axes(kernel))
     recorder = active_recorder()
-    settled: dict[Question, str] = {}
+    settled: dict[ScheduleAspect, str] = {}
     for decision in GPU_DECISIONS if kernel.target.has_local else DECISIONS:
         if decision.name in without:
             continue
@@ -85,4 +85,4 @@ def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
     return kernel
 
 
-__all__ = ["DECISIONS", "GPU_DECISIONS", "Choice", "Decision", "Question", "hand_coded"]
+__all__ = ["DECISIONS", "GPU_DECISIONS", "Proposal", "Heuristic", "ScheduleAspect", "hand_coded"]

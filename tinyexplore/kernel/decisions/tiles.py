@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyexplore.kernel.analysis.tensor_cores import Fit, fit_of
-from tinyexplore.kernel.decisions.decision import Choice, Choices, exceeds, reaches, weigh
+from tinyexplore.kernel.decisions.decision import Proposal, Proposals, exceeds, reaches, weigh
 from tinyexplore.kernel.decisions.product_tile import Tiling
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.opt import Opt, OptOps
@@ -16,7 +16,7 @@ LEAST_STEPS = 1 << 16  # multiply-adds that are worth filling tiles for
 ROWS_OF_A_BLOCK = 256  # for which the columns are packed again: fewer make that a good part of the time
 
 
-def use_tiles(kernel: Kernel) -> Choices:
+def use_tiles(kernel: Kernel) -> Proposals:
     """TC for a sum of products that the CPU's tile registers take as it is; then UPCAST, so that a tile of either
     factor serves several products, and STAGE: tiles of both are packed once, in the order in which they are loaded.
 
@@ -32,14 +32,14 @@ def use_tiles(kernel: Kernel) -> Choices:
         return
     m, n, k = fit.core.dims
     reason = f"{fit.core.call} does {m} × {n} × {k} multiply-adds of {fit.core.factor.name} in one instruction"
-    kernel = yield Choice(Opt(OptOps.TC, fit.steps.arg.id, k), reason)
+    kernel = yield Proposal(Opt(OptOps.TC, fit.steps.arg.id, k), reason)
     if not kernel.find(Ops.WMMA):
         return
     tall, wide = shape_of_tiles(kernel, fit)
     for side, amount in ((fit.columns, wide), (fit.rows, tall)):
         if amount > 1:
             reason = f"a tile of a factor serves {amount} products"
-            kernel = yield Choice(Opt(OptOps.UPCAST, side.arg.id, amount), reason)
+            kernel = yield Proposal(Opt(OptOps.UPCAST, side.arg.id, amount), reason)
     yield from packed(kernel, fit, tall)
 
 
@@ -86,19 +86,19 @@ def packed(kernel: Kernel, fit: Fit, tall: int) -> Tiling:
     outer, inner = columns, rows
     if 1 < block < count:
         inner, outer_row = kernel.next_id(), rows
-        kernel = yield Choice(Opt(OptOps.LOCAL, rows, block), f"blocks of {block} tiles of rows stay in the cache")
+        kernel = yield Proposal(Opt(OptOps.LOCAL, rows, block), f"blocks of {block} tiles of rows stay in the cache")
         reason = "rows of C are read out inside the loop over tiles"
-        kernel = yield Choice(Opt(OptOps.SWAP, out_row, inner), reason)
+        kernel = yield Proposal(Opt(OptOps.SWAP, out_row, inner), reason)
         inner = out_row
         if columns < rows and size_of(kernel, columns) > 1:
-            kernel = yield Choice(Opt(OptOps.SWAP, columns, outer_row), "blocks of rows outside the columns")
+            kernel = yield Proposal(Opt(OptOps.SWAP, columns, outer_row), "blocks of rows outside the columns")
             outer = outer_row
     elif rows < columns and min(count, size_of(kernel, columns)) > 1:
-        kernel = yield Choice(Opt(OptOps.SWAP, rows, columns), "columns outside: their panel serves all rows")
+        kernel = yield Proposal(Opt(OptOps.SWAP, rows, columns), "columns outside: their panel serves all rows")
         outer, inner = rows, columns
     for axis, what in ((outer, "rows are packed once for all columns"), (inner, "columns once for a block of rows")):
         if size_of(kernel, axis) > 1:
-            kernel = yield Choice(Opt(OptOps.STAGE, axis), f"{what}, as tiles that are loaded in order")
+            kernel = yield Proposal(Opt(OptOps.STAGE, axis), f"{what}, as tiles that are loaded in order")
     return kernel
 
 
