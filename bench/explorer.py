@@ -34,7 +34,7 @@ from tinyexplore.explore.playground import Ops, UOp, UPat, check_firings
 from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
 from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.pictures.graphs import reachable
-from tinyexplore.explore.tracefile.replay import Replay
+from tinyexplore.explore.tracefile.replay import StageReplay
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.nn.optim import SGD
 
@@ -404,7 +404,7 @@ def _why_not(traces: Sequence[Trace]) -> Iterator[Figure]:
     """What stops the rules of a pass on each node of its graph, in the middle of the pass."""
     size, _, trace, stage = _near_450(traces)
     step = len(stage.steps) // 2
-    nodes = {shown.node for shown in Replay(trace, stage.id).graph_at(step).nodes.values()}
+    nodes = {shown.node for shown in StageReplay(trace, stage.id).graph_at(step).nodes.values()}
     first, then = [], []
     asked: Explainer | None = None
     for number, node in enumerate(sorted(nodes)):

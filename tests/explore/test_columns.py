@@ -11,7 +11,7 @@ import pytest
 from tests.explore.test_codec import full_trace
 from tests.widgets.sample_traces import big_trace, sample_trace, unrolled_trace
 from tinyexplore.explore.tracefile.codec import trace_to_bytes, trace_to_json
-from tinyexplore.explore.tracefile.columns import Rows, packed
+from tinyexplore.explore.tracefile.columns import TableRows, packed
 from tinyexplore.explore.tracefile.columns import unpacked as lazily_unpacked
 from tinyexplore.explore.tracefile.trace import Trace, trace_from_bytes, trace_from_json
 from tinyexplore.explore.tracefile.valid import TraceFormatError
@@ -27,7 +27,7 @@ def unpacked(kind: type, data: Any) -> Any:
 def as_lists(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: as_lists(item) for name, item in value.items()}
-    return [as_lists(item) for item in value] if isinstance(value, (list, Rows)) else value
+    return [as_lists(item) for item in value] if isinstance(value, (list, TableRows)) else value
 
 
 @pytest.mark.parametrize("name", TRACES)

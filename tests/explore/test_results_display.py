@@ -72,7 +72,7 @@ KERNEL: dict[str, KernelCall] = {
     "branch": lambda kernel: kernel.branch,
     "branches": lambda kernel: [kernel.branches, list(kernel.branches)],
     "caches": lambda kernel: kernel.caches(),
-    "debug": lambda kernel: kernel.debug("made up"),
+    "debug": lambda kernel: kernel.debug("generated"),
     "edit": lambda kernel: kernel.edit("opts", ""),
     "edit_text": lambda kernel: kernel.edit_text("opts"),
     "gpu": lambda kernel: None,  # of a GPU's kernels: see below

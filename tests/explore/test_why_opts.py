@@ -10,7 +10,7 @@ from tinyexplore.explore.analysis.why.chosen import kernel_before, next_best, we
 from tinyexplore.explore.tracefile.codec import trace_to_json
 from tinyexplore.explore.tracefile.model import Weighed
 from tinyexplore.explore.tracefile.trace import trace_from_json
-from tinyexplore.kernel.decisions import DECISIONS, hand_coded
+from tinyexplore.kernel.decisions import HEURISTICS, hand_coded
 from tinyexplore.kernel.decisions.several_vectors import FEWEST_STEPS, MOST_ARITHMETIC
 
 
@@ -27,7 +27,7 @@ def stage_of(trace: Trace, kernel: int):
 def test_every_decision_is_there_in_its_turn_and_the_opts_are_theirs(view: Explorer):
     for kernel in view.trace.kernels:
         found = view.kernels[kernel].why_opts()
-        assert [one.choice.name for one in found.chosen] == [decision.name for decision in DECISIONS]
+        assert [one.choice.name for one in found.chosen] == [decision.name for decision in HEURISTICS]
         applied = [opt.opt for one in found.chosen for opt in one.opts if opt.applied]
         assert applied == list(kernel.opts) == list(found.opts)
         assert all(one.choice.law for one in found.chosen)

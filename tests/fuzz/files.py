@@ -43,7 +43,7 @@ from tinyexplore.explore.exports.timeline import to_chrome_trace
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
 from tinyexplore.explore.tracefile.pictures.strip import pipeline_svg
 from tinyexplore.explore.tracefile.pictures.svg import graph_svg
-from tinyexplore.explore.tracefile.replay import Replay
+from tinyexplore.explore.tracefile.replay import StageReplay
 from tinyexplore.explore.tracefile.trace import trace_from_bytes
 from tinyexplore.nn.state import FormatError, gguf_load, safe_load, safe_save, tar_extract, torch_load
 
@@ -342,7 +342,7 @@ def use_trace(trace: Any, random: Random) -> None:
     diff(trace, trace)
     where(trace, op="LOAD", kind="uop")
     for stage in random.sample(trace.stages, min(3, len(trace.stages))):
-        replay = Replay(trace, stage.id)
+        replay = StageReplay(trace, stage.id)
         for k in {0, replay.count // 2, replay.count}:
             replay.graph_at(k)
         graph_svg(trace, stage=stage.id, which=random.choice(("before", "after")))

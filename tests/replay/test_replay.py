@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.support.typescript import missing, run_typescript
 from tinyexplore.dtype import dtypes
 from tinyexplore.explore.tracefile.model import TRACE_VERSION, Node, Rule, Stage, Step
-from tinyexplore.explore.tracefile.replay import Replay, ShownGraph
+from tinyexplore.explore.tracefile.replay import ShownGraph, StageReplay
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.trace import Rebuilt, Recorder, Rewrote, recording
 from tinyexplore.uop import Ops, PatternMatcher, RewriteError, UOp, UPat, cvar, graph_rewrite, law, rule, var
@@ -206,7 +206,7 @@ def random_expression(size: int, seed: int) -> UOp:
 @given(expressions())
 def test_every_prefix_is_the_live_graph_with_that_prefix_applied(root: UOp) -> None:
     recorded = record(root, TOY)
-    replay = Replay(recorded.trace, 0)
+    replay = StageReplay(recorded.trace, 0)
     inputs = {"a": 7, "b": -5}
     expected = evaluate(root, inputs)
     assert rebuilt_live(recorded, replay.graph_at(0)) is root
@@ -221,7 +221,7 @@ def test_every_prefix_is_the_live_graph_with_that_prefix_applied(root: UOp) -> N
 @given(expressions())
 def test_at_the_end_it_is_the_stage_s_result_node_by_node(root: UOp) -> None:
     recorded = record(root, TOY)
-    graph = Replay(recorded.trace, 0).graph_at(len(recorded.steps))
+    graph = StageReplay(recorded.trace, 0).graph_at(len(recorded.steps))
     nodes = recorded.trace.nodes
     after = recorded.trace.stages[0].after
     assert tuple(graph.nodes[shown].node for shown in graph.root) == after
@@ -237,7 +237,7 @@ def test_at_the_end_it_is_the_stage_s_result_node_by_node(root: UOp) -> None:
 @given(expressions())
 def test_rebuilding_moves_no_box(root: UOp) -> None:
     recorded = record(root, TOY)
-    replay = Replay(recorded.trace, 0)
+    replay = StageReplay(recorded.trace, 0)
     past = replay.graph_at(0)
     assert past.changed == frozenset()
     rewritten: set[int] = set()  # a node rebuilt as one of these is at once what the rules have made of that one
@@ -258,7 +258,7 @@ def test_a_step_says_what_it_changed() -> None:
     a = variable("a")
     root = UOp.sink((a * 2) + 0)
     recorded = record(root, TOY)
-    replay = Replay(recorded.trace, 0)
+    replay = StageReplay(recorded.trace, 0)
     told = []
     for k in range(replay.count + 1):
         graph = replay.graph_at(k)
@@ -272,7 +272,7 @@ def test_rules_that_undo_each_other_replay_to_where_they_were_stopped() -> None:
     back = law("back", x * y, x + y)
     a, b = variable("a"), variable("b")
     recorded = record(UOp.sink(a + b), PatternMatcher([there, back]))
-    replay = Replay(recorded.trace, 0)
+    replay = StageReplay(recorded.trace, 0)
     assert recorded.after is None and replay.count == 3  # where it is what it was, nothing else can come
     for k in range(replay.count + 1):
         expected = a * b if k % 2 else a + b
@@ -291,7 +291,7 @@ def test_a_rule_that_wraps_what_it_matched_replays_without_end() -> None:
     a, b = variable("a"), variable("b")
     total = a + b
     recorded = record(UOp.sink(total, total * b), PatternMatcher([wrap_once]), set())
-    replay = Replay(recorded.trace, 0)
+    replay = StageReplay(recorded.trace, 0)
     assert rebuilt_live(recorded, replay.graph_at(1)) is UOp.sink(-total, (-total) * b)
     assert rebuilt_live(recorded, replay.graph_at(replay.count)) is recorded.after
 
@@ -301,16 +301,16 @@ def test_a_chain_of_twenty_thousand_replays() -> None:
     for _ in range(20_000):
         node = UOp(Ops.NEG, dtypes.int64, (node * 1,))
     recorded = record(node, PatternMatcher([law("mul_one", x * 1, x)]))
-    graph = Replay(recorded.trace, 0).graph_at(len(recorded.steps))
+    graph = StageReplay(recorded.trace, 0).graph_at(len(recorded.steps))
     assert len(graph.nodes) == 20_001
 
 
 def test_out_of_range_is_told() -> None:
     recorded = record(UOp.sink(variable("a") * 1), TOY)
     with pytest.raises(IndexError, match="step 9: the stage has 2 steps; choose 0 to 2"):
-        Replay(recorded.trace, 0).graph_at(9)
+        StageReplay(recorded.trace, 0).graph_at(9)
     with pytest.raises(IndexError, match="stage 1: the trace has 1 stage,"):
-        Replay(recorded.trace, 1)
+        StageReplay(recorded.trace, 1)
 
 
 # *** TypeScript ***
@@ -357,7 +357,7 @@ def from_case(case: dict[str, Any]) -> Trace:
 
 
 def all_graphs(trace: Trace) -> list[Any]:
-    replay = Replay(trace, 0)
+    replay = StageReplay(trace, 0)
     graphs = []
     for k in range(replay.count + 1):
         graph = replay.graph_at(k)
@@ -410,7 +410,7 @@ def test_typescript_steps_through_twice_the_graph_in_about_twice_the_time(tmp_pa
 
 
 def test_python_steps_through_twice_the_graph_in_about_twice_the_time() -> None:
-    replays = [Replay(record(random_expression(size, 7), TOY).trace, 0) for size in (200, 400)]
+    replays = [StageReplay(record(random_expression(size, 7), TOY).trace, 0) for size in (200, 400)]
     assert len(replays[0].graph_at(replays[0].count // 2).nodes) >= 450
     shortest = [float("inf")] * 2
     for _ in range(5):  # in turn: what disturbs one disturbs the other

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyexplore.codegen.lowering import Lowering
-from tinyexplore.codegen.passes import Form, Pass, Rewrite, Transform, functions
+from tinyexplore.codegen.passes import Form, GraphPass, Pass, Rewrite, functions
 from tinyexplore.codegen.rewrites.accumulators import ACCUMULATORS
 from tinyexplore.codegen.rewrites.bools import BOOLS
 from tinyexplore.codegen.rewrites.division import DIVISIONS
@@ -55,43 +55,43 @@ from tinyexplore.util import config
 
 PASSES: tuple[Pass, ...] = (
     # loops that opts have made become work-items, are unrolled, or become vectors
-    Transform("work items", place_work_items, AST_SPEC, AST_SPEC),
-    Transform("tiles", place_tiles, AST_SPEC, LOADED_SPEC),
+    GraphPass("work items", place_work_items, AST_SPEC, AST_SPEC),
+    GraphPass("tiles", place_tiles, AST_SPEC, LOADED_SPEC),
     Rewrite("simplify", ALWAYS, LOADED_SPEC, LOADED_SPEC),
-    Transform("wide vectors", widen_vectors, LOADED_SPEC, LOADED_SPEC),
-    Transform("early vectorization", vectorize_early, LOADED_SPEC, TILES_SPEC),
+    GraphPass("wide vectors", widen_vectors, LOADED_SPEC, LOADED_SPEC),
+    GraphPass("early vectorization", vectorize_early, LOADED_SPEC, TILES_SPEC),
     Rewrite("unroll tiles", UNROLL_TILES, TILES_SPEC, LOOPS_SPEC),
     Rewrite("unroll reductions", UNROLL_REDUCTIONS, LOOPS_SPEC, UNROLLED_SPEC),
     Rewrite("simplify the copies", ALWAYS, UNROLLED_SPEC, UNROLLED_SPEC),
     Rewrite("vectorize memory", VECTORIZE_MEMORY, UNROLLED_SPEC, LANES_SPEC),
     Rewrite("vectorize values", VECTORIZE_VALUES, LANES_SPEC, VECTORS_SPEC),
-    Transform("coalesce accesses", coalesce_accesses, VECTORS_SPEC, VECTORS_SPEC),
+    GraphPass("coalesce accesses", coalesce_accesses, VECTORS_SPEC, VECTORS_SPEC),
     # types and functions that the target lacks are written out
     Rewrite("bool arithmetic", BOOLS, VECTORS_SPEC, VECTORS_SPEC),
     Rewrite("widen small floats", WIDEN_SMALL_FLOATS, VECTORS_SPEC, VECTORS_SPEC),
     Rewrite("fp8 conversions", FP8_CONVERSIONS, VECTORS_SPEC, VECTORS_SPEC),
     Rewrite("fp8 as bytes", FP8_AS_BYTES, VECTORS_SPEC, VECTORS_SPEC),
-    Transform("logistic functions", fuse_logistic, VECTORS_SPEC, VECTORS_SPEC),
+    GraphPass("logistic functions", fuse_logistic, VECTORS_SPEC, VECTORS_SPEC),
     Rewrite("transcendental functions", TRANSCENDENTAL + DOUBLE + REMAINDER, VECTORS_SPEC, VECTORS_SPEC, functions),
     Rewrite("signed dot products", SIGNED_DOT_PRODUCTS, VECTORS_SPEC, VECTORS_SPEC),
     # reductions become registers that loops change
-    Transform("loop fission", split_shared_loops, VECTORS_SPEC, VECTORS_SPEC),
-    Transform("argmax", fuse_argmax, VECTORS_SPEC, FUSED_SPEC),
-    Transform("horizontal reductions", join_horizontal_reductions, FUSED_SPEC, FUSED_SPEC),
+    GraphPass("loop fission", split_shared_loops, VECTORS_SPEC, VECTORS_SPEC),
+    GraphPass("argmax", fuse_argmax, VECTORS_SPEC, FUSED_SPEC),
+    GraphPass("horizontal reductions", join_horizontal_reductions, FUSED_SPEC, FUSED_SPEC),
     Rewrite("accumulators", ACCUMULATORS, FUSED_SPEC, REGISTERS_SPEC),
-    Transform("chained sums", chain_sums, REGISTERS_SPEC, REGISTERS_SPEC),
-    Transform("branches", branch_where_rare, REGISTERS_SPEC, REGISTERS_SPEC),
+    GraphPass("chained sums", chain_sums, REGISTERS_SPEC, REGISTERS_SPEC),
+    GraphPass("branches", branch_where_rare, REGISTERS_SPEC, REGISTERS_SPEC),
     # the cheapest instructions, and their order
     Rewrite("dot products", DOT_PRODUCTS, REGISTERS_SPEC, REGISTERS_SPEC),
     Rewrite("divisions", DIVISIONS, REGISTERS_SPEC, REGISTERS_SPEC),
     Rewrite("narrow comparisons", NARROW_COMPARISONS, REGISTERS_SPEC, REGISTERS_SPEC),
     Rewrite("simplify the rest", ALWAYS, REGISTERS_SPEC, REGISTERS_SPEC),
-    Transform("prefetch", prefetch_ahead, REGISTERS_SPEC, REGISTERS_SPEC),
-    Transform("vector accesses", access_in_vectors, REGISTERS_SPEC, REGISTERS_SPEC),
-    Transform("linearize", linearize, REGISTERS_SPEC, LINEAR_SPEC),
-    Transform("interleave", interleave, LINEAR_SPEC, LINEAR_SPEC),
-    Transform("double buffering", load_next_block, LINEAR_SPEC, LINEAR_SPEC),
-    Transform("loop barriers", end_steps_with_barriers, LINEAR_SPEC, LINEAR_SPEC),
+    GraphPass("prefetch", prefetch_ahead, REGISTERS_SPEC, REGISTERS_SPEC),
+    GraphPass("vector accesses", access_in_vectors, REGISTERS_SPEC, REGISTERS_SPEC),
+    GraphPass("linearize", linearize, REGISTERS_SPEC, LINEAR_SPEC),
+    GraphPass("interleave", interleave, LINEAR_SPEC, LINEAR_SPEC),
+    GraphPass("double buffering", load_next_block, LINEAR_SPEC, LINEAR_SPEC),
+    GraphPass("loop barriers", end_steps_with_barriers, LINEAR_SPEC, LINEAR_SPEC),
 )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.caches import CacheComparison, CacheModel
-    from tinyexplore.explore.analysis.byhand.debugger import Access, Debugger, DebuggerError
+    from tinyexplore.explore.analysis.byhand.debugger import Debugger, DebuggerError, StepAccess
     from tinyexplore.explore.analysis.byhand.lru import Cache
     from tinyexplore.explore.analysis.comparing.comparison import Comparison, compare
     from tinyexplore.explore.analysis.comparing.difference import diff
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.analysis.why.chosen import WhyOpts, why_opts
     from tinyexplore.explore.analysis.why.fusions import WhyKernels, why_kernels
-    from tinyexplore.explore.analysis.why.rules import Tried, WhyNot, could_fire, why_not
+    from tinyexplore.explore.analysis.why.rules import RuleAttempt, WhyNot, could_fire, why_not
     from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
     from tinyexplore.explore.notebook.frontends import onnx
     from tinyexplore.explore.notebook.session import CaptureError, Explorer, capture, explore
@@ -56,7 +56,7 @@ _HOMES = {
     "RosettaError": "analysis.comparing.rosetta",
     "TensorCores": "analysis.cores.view",
     "tensor_cores": "analysis.cores.view",
-    "Access": "analysis.byhand.debugger",
+    "StepAccess": "analysis.byhand.debugger",
     "Cache": "analysis.byhand.lru",
     "CacheComparison": "analysis.byhand.caches",
     "CacheModel": "analysis.byhand.caches",
@@ -94,7 +94,7 @@ _HOMES = {
     "Cell": "analysis.shapes.cells",
     "ShapeView": "analysis.shapes.view",
     "shape": "analysis.shapes.view",
-    "Tried": "analysis.why.rules",
+    "RuleAttempt": "analysis.why.rules",
     "WhyNot": "analysis.why.rules",
     "could_fire": "analysis.why.rules",
     "why_not": "analysis.why.rules",
@@ -105,7 +105,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "Access",
+    "StepAccess",
     "Cache",
     "CacheComparison",
     "CacheModel",
@@ -131,7 +131,7 @@ __all__ = [
     "TensorCores",
     "Trace",
     "TraceFormatError",
-    "Tried",
+    "RuleAttempt",
     "Verdict",
     "WhyKernels",
     "WhyNot",

@@ -20,7 +20,7 @@ from tinyexplore.runtime.linking import LIBRARY_BYTES, Library, Linker
 from tinyexplore.runtime.native import ForeignProgram, NativeProgram, cannot_run, cpu_target, function_bytes, refusal
 from tinyexplore.runtime.side_by_side import emit_object, parsed, run_passes, verify
 from tinyexplore.runtime.tile_registers import usable_features
-from tinyexplore.target import AMX, NATIVE, WASM32, TargetChoice, Target, choice_of, machine
+from tinyexplore.target import AMX, NATIVE, WASM32, Target, TargetChoice, choice_of, machine
 from tinyexplore.trace import SourceLine
 from tinyexplore.uop import OpGroups, Ops
 from tinyexplore.util.config import process_config

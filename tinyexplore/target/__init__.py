@@ -18,7 +18,7 @@ from tinyexplore.target.choice import (
     machine,
     nearest_level,
 )
-from tinyexplore.target.gpus import GPUTarget, GPUS
+from tinyexplore.target.gpus import GPUS, GPUTarget
 from tinyexplore.target.tensor_cores import AMX, TENSOR_CORES, FragmentLayout, TensorCore
 from tinyexplore.uop import Ops
 from tinyexplore.util import config
@@ -47,7 +47,7 @@ class Target:
     scales: SCALE, and a TABLE as large as a register, are one instruction each on vectors. registers_per_op: how
     many registers a vector may take that is computed in one operation, which the device's compiler divides. chosen: the
     setting TARGET that it was made by.
-    has_local: it is a GPUTarget: output axes are a grid of work-groups, whose work-items share `shared_bytes` of memory and
+    has_local: it is a GPU: output axes are a grid of work-groups, whose work-items share `shared_bytes` of memory and
     wait for each other at barriers; a group has at most `group_items`, of which `warp` go in step. shared_is_near: that
     memory is nearer than any other. access_bytes: so many bytes of neighbours in memory a work-item loads or stores
     together, at the most (0: one element at a time). lacks: dtypes that it does not compute with. cores: its tensor

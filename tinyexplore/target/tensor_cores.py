@@ -156,13 +156,21 @@ _F16, _BF16, _F32 = dtypes.float16, dtypes.bfloat16, dtypes.float32
 _MMA = "mma.sync.aligned.{shape}.row.col.{c}.{ab}.{ab}.{c}"
 
 
-def _mma(shape: str, ab: str, factor: DType, layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout], mantissa: int = 0) -> TensorCore:
+def _mma(
+    shape: str,
+    ab: str,
+    factor: DType,
+    layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout],
+    mantissa: int = 0,
+) -> TensorCore:
     accumulator, c = (dtypes.int32, "s32") if factor is dtypes.int8 else (_F32, "f32")
     call = _MMA.format(shape=shape, ab=ab, c=c)
     return TensorCore(f"mma_{shape}_{ab}", factor, accumulator, 32, *layouts, call, "cuda", _PTX, mantissa)
 
 
-def _amd(call: str, factor: DType, lanes: int, layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout], source: str) -> TensorCore:
+def _amd(
+    call: str, factor: DType, lanes: int, layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout], source: str
+) -> TensorCore:
     return TensorCore(call, factor, _F32, lanes, *layouts, f"__builtin_amdgcn_{call}", "hip", source)
 
 
@@ -171,7 +179,9 @@ def _simdgroup(name: str, factor: DType) -> TensorCore:
     return TensorCore(f"simdgroup_8x8x8_{name}", factor, _F32, 32, *_SIMDGROUP, call, "metal", _MLX)
 
 
-def _amx(call: str, factor: DType, layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout], feature: str) -> TensorCore:
+def _amx(
+    call: str, factor: DType, layouts: tuple[FragmentLayout, FragmentLayout, FragmentLayout], feature: str
+) -> TensorCore:
     accumulator = dtypes.int32 if factor is dtypes.int8 else _F32
     needs = ("amx-tile", feature)
     return TensorCore(f"amx_{call}", factor, accumulator, 16, *layouts, call, "x86", _INTEL, tiles=8, needs=needs)

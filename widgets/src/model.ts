@@ -2,7 +2,7 @@
 
 export const TRACE_VERSION = 1;
 
-/** A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1. `span`: the part of the expression that was running, as (line, column, line, column) of its begin and its end, columns in characters from 0; of a method's call without what it is called on. None before Python 3.11. */
+/** A place in the user's code; `source` indexes `Trace.sources`, `line` counts from 1. `span`: the part of the expression that was at work, as (line, column, line, column) of its begin and its end, columns in characters from 0; of a method's call without what it is called on. None before Python 3.11. */
 export interface Frame {
   id: number;
   source: number;
@@ -58,7 +58,7 @@ export interface Rule {
   text: string;
 }
 
-/** A pass over whole graphs, as the stepper shows it: `law` says as text what it does, `text` is the source code of its function, copied in. */
+/** A pass over whole graphs, as the stepper shows it: `law` says in words what it does, `text` is the source code of its function, copied in. */
 export interface Transform {
   id: number;
   name: string;
@@ -93,7 +93,7 @@ export interface Decision {
   obstacle: string;
 }
 
-/** What a kind of opt does, as text, and as a loop nest before and after. */
+/** What a kind of opt does, in words, and as a loop nest before and after. */
 export interface OptLaw {
   id: number;
   name: string;
@@ -102,7 +102,7 @@ export interface OptLaw {
   after: string;
 }
 
-/** An opt on a kernel: applied (with its reason) or rejected (with the legality error), and the laws of its kind. */
+/** An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind. */
 export interface OptStep {
   opt: string;
   applied: boolean;
@@ -118,7 +118,7 @@ export interface Weighed {
   least: boolean;
 }
 
-/** A decision of the heuristics, in the order in which they are asked. `law`: what it decides, and why; `settled_by`: the one that had answered its question before, so that it was not asked. `opts`: those of the stage that it proposed, by their place. */
+/** A decision of the hand-coded choice of opts, in the order in which they are asked. `law`: what it decides, and why; `settled_by`: the one that had answered its question before, so that it was not asked. `opts`: those of the stage that it proposed, by their place. */
 export interface Choice {
   name: string;
   law: string;
@@ -135,7 +135,7 @@ export interface Candidate {
   note: string;
 }
 
-/** The outcome of a search: the heuristics and the one that was found, timed interleaved, in microseconds. They are the same where nothing was faster. `tried`: how many candidates were measured; `reason`: the outcome in words. A time is None where nothing could be measured. */
+/** The outcome of a search: the hand-coded choice and the one that was found, timed in turns, in microseconds. They are the same where nothing was faster. `tried`: how many candidates were measured; `reason`: the outcome in words. A time is None where nothing could be measured. */
 export interface Search {
   before_us: number | null;
   after_us: number | null;
@@ -187,7 +187,7 @@ export interface Program {
   branches: boolean;
 }
 
-/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0 where unknown. `not_run`: why it has no times: this machine cannot execute it, or it takes too long to sample. `nest`: its loops and what stands in them, as the program runs them, without accesses. `bytes_written`: those of `bytes_moved` that it stores. `arithmetic`: the types of its floating-point operations ("float32", "int8 dot"). */
+/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0 where nobody tells. `not_run`: why it has no times: this machine cannot execute it, or it takes too long to sample. `nest`: its loops and what stands in them, as the program runs them, without touches. `bytes_written`: those of `bytes_moved` that it stores. `arithmetic`: the types of its floating-point operations ("float32", "int8 dot"). */
 export interface KernelInfo {
   id: number;
   name: string;
@@ -260,7 +260,7 @@ export interface BufferInfo {
   maker: number | null;
 }
 
-/** What the intermediates of one schedule (or of a captured call) take, in bytes. `total_bytes`: each alone. `bound_bytes`: the most that is live at one time. `peak_bytes`: where they share memory. `lives`: (bytes, first item, last item, offset in the shared memory) of each. */
+/** What the intermediates of one schedule (or of a captured call) take, in bytes. `total_bytes`: each by itself. `bound_bytes`: the most that is live at one time. `peak_bytes`: where they share memory. `lives`: (bytes, first item, last item, offset in the shared memory) of each. */
 export interface MemoryUse {
   id: number;
   total_bytes: number;
@@ -276,7 +276,7 @@ export interface Message {
   frame: number | null;
 }
 
-/** What one step of a loop accesses of an operand, in bytes of the cache lines; `again`: every step of the loop reads the same of it. `stride`: by how many elements a step moves the address, None where that differs. `name` is what the user's Python calls it, else "data1"; `buffer` its position among the kernel's arguments, None for scratch memory. */
+/** What one step of a loop touches of an operand, in bytes of the cache lines; `again`: every step of the loop reads the same of it. `stride`: by how many elements a step moves the address, None where that differs. `name` is what the user's Python calls it, else "data1"; `buffer` its position among the kernel's arguments, None for scratch memory. */
 export interface Touch {
   buffer: number | null;
   name: string;
@@ -285,7 +285,7 @@ export interface Touch {
   stride: number | null;
 }
 
-/** A line of an annotated loop nest: a loop (`axis` is its id, `kind` and `size` what it is) or a statement. `touches` and `bytes`: what one step of the loop accesses, its working set; `cache` the first that holds as much: "L1" | "L2" | "L3" | "memory". */
+/** A line of an annotated loop nest: a loop (`axis` is its id, `kind` and `size` what it is) or a statement. `touches` and `bytes`: what one step of the loop touches, its working set; `cache` the first that holds as much: "L1" | "L2" | "L3" | "memory". */
 export interface NestLine {
   depth: number;
   text: string;
@@ -297,7 +297,7 @@ export interface NestLine {
   cache: string;
 }
 
-/** An opt that may be tried on an axis, by any of `amounts`; of some kinds the amount is another axis' id, of some 0 and without a meaning. `obstacle`: why it is illegal, "" where it is legal. `caution`: what speaks against a legal one. */
+/** An opt that may be tried on an axis, by any of `amounts`; of some kinds the amount is another axis' id, of some 0 and without a meaning. `obstacle`: what stands against it, "" where it is legal. `caution`: what speaks against a legal one. */
 export interface OptOffer {
   op: string;
   axis: number;
@@ -319,7 +319,7 @@ export interface StageTime {
   steps: number;
 }
 
-/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. `base_times_us`: times of the kernel as captured (of an edit: of the text before it), taken interleaved with these; none where it is that kernel itself. Only these two compare: times of two branches are of two sittings. `verdict` compares them: "faster" | "slower" | "noise" | "unknown". `note`: a remark on this kernel alone ("its results are wrong"). `uops`: how many one run executes, counted in the program, a vector's as one; 0 where that is not known. */
+/** A kernel as it is in a branch. `kernel`: the captured one that it stands for, None for one that is new. `opts`: those applied, in order; `steps` tells them with reasons, and those that were refused. `bytes_loaded`: what its load instructions ask for. `caches`: those of the target, by name, in bytes. Times are of a worker process that ran it on memory of its own, in microseconds; there are none where it could not be timed. What a search timed has no listings, no nest and no offers. `base_times_us`: times of the kernel as captured (of an edit: of the text before it), taken in turns with these; none where it is that kernel itself. Only these two compare: times of two branches are of two sittings. `verdict` compares them: "faster" | "slower" | "noise" | "unknown". `note`: a remark on this kernel alone ("its results are wrong"). `uops`: how many one run executes, counted in the program, a vector's as one; 0 where that is not known. */
 export interface KernelVariant {
   kernel: number | null;
   name: string;
@@ -349,7 +349,7 @@ export interface KernelVariant {
   uops: number;
 }
 
-/** A firing of the rule that a branch is about, in kernel `kernel`: `step` (from 1) of pass `stage` made `after` of `before`, both as text. `node`: the digest of the node that it fired on. verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it as text. Where it differs, `inputs` are the values at which, and `was` and `has_become` what the two give there. */
+/** A firing of the rule that a branch is about, in kernel `kernel`: `step` (from 1) of pass `stage` made `after` of `before`, both in words. `node`: the digest of the node that it fired on. verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are the values at which, and `was` and `has_become` what the two give there. */
 export interface RuleFiring {
   kernel: number;
   stage: string;
@@ -365,7 +365,7 @@ export interface RuleFiring {
   has_become: string;
 }
 
-/** What the check says of a firing of this trace: `step` (from 1) of `stage`. verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it as text. Where it differs, `inputs` are the values at which, and `was` and `has_become` what the two give there. */
+/** What the check says of a firing of this trace: `step` (from 1) of `stage`. verdict: "proved" | "agrees" | "differs" | "not checked"; `says` tells it in words. Where it differs, `inputs` are the values at which, and `was` and `has_become` what the two give there. */
 export interface FiringCheck {
   stage: number;
   step: number;
@@ -392,7 +392,7 @@ export interface FusedKernel {
   high_us: number | null;
 }
 
-/** An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same generated inputs. `difference`: the largest between two finite elements that were examined; `same`: no more than rounding. `magnitude`: of the largest finite element; `tolerance`: what `same` allows, relative to the elements (0: none). */
+/** An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same generated inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding. `magnitude`: of the largest finite element; `tolerance`: what `same` allows, relative to the elements (0: none). */
 export interface OutputCheck {
   node: number;
   difference: number;
@@ -402,7 +402,7 @@ export interface OutputCheck {
   tolerance: number;
 }
 
-/** A schedule as it is in a branch. `stage`: the captured one; `cut`, `join`: the LazyBuffers that get memory, and those that are fused, because the reader wants it. `decisions`: the scheduler's last word on each LazyBuffer. `total_bytes`, `peak_bytes`: what the intermediates take, each alone, and where they share memory. `times_us`: of all kernels, one run after another; `base_times_us`: those of the schedule as captured, run interleaved with these. `verdict`: what these two say of each other: "faster" | "slower" | "noise" | "unknown". `outputs`: what came of comparing the values. */
+/** A schedule as it is in a branch. `stage`: the captured one; `cut`, `join`: the LazyBuffers that get memory, and those that are fused, because the reader wants it. `decisions`: the scheduler's last word on each LazyBuffer. `total_bytes`, `peak_bytes`: what the intermediates take, each by itself, and where they share memory. `times_us`: of all kernels, one run after another; `base_times_us`: those of the schedule as captured, run in turns with these. `verdict`: what these two say of each other: "faster" | "slower" | "noise" | "unknown". `outputs`: what came of comparing the values. */
 export interface ScheduleVariant {
   stage: number;
   cut: number[];
@@ -445,7 +445,7 @@ export interface Difference {
   expected: string;
 }
 
-/** What became of a stage of a kernel that was edited as text: "c" | "llvm" | "uops". `ended`: how its process ended, as text, where it did not end well. `against`: what its results were compared with, "" where they were not. `compared` elements, of which `differing` are further off than rounding explains, the `first` of them; `largest_error` is an absolute one, None where one side is no finite number; `magnitude` is that of the largest finite element of that buffer, and `tolerance` what rounding may do, relative to the elements (0: nothing). `before_us`: times of the text before the edit, taken interleaved with those of the branch. `unprotected`: what this system cannot guard. */
+/** What became of a stage of a kernel that was edited as text: "c" | "llvm" | "uops". `ended`: how its process ended, in words, where it did not end well. `against`: what its results were compared with, "" where they were not. `compared` elements, of which `differing` are further off than rounding explains, the `first` of them; `largest_error` is an absolute one, None where one side is no finite number; `magnitude` is that of the largest finite element of that buffer, and `tolerance` what rounding may do, relative to the elements (0: nothing). `before_us`: times of the text before the edit, taken in turns with those of the branch. `unprotected`: what this system cannot guard. */
 export interface Edited {
   stage: string;
   diagnostics: Diagnostic[];
@@ -495,7 +495,7 @@ export interface RecordedBuffer {
   cells: string[];
 }
 
-/** A step of a kernel: `place` is the line of the UOp that was done, `slot` the line whose value that is (of an ASSIGN, its accumulator's), `value` a text for each lane. Of an access also what it accessed, of each lane the element, None where it is not valid. */
+/** A step of a kernel: `place` is the line of the UOp that was done, `slot` the line whose value that is (of an ASSIGN, its accumulator's), `value` a text for each lane. Of an access also what it touched, of each lane the element, None where it is not valid. */
 export interface RecordedStep {
   place: number;
   slot: number;

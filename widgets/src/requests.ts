@@ -188,7 +188,7 @@ export interface Obstacle {
   places: ReturnSite[];
 }
 
-/** A rule asked of a node. verdict: "fires", "stopped" by `obstacle`, or "unknown", as it would have to be told something that is not known here. `first`: of those that fire, the one that the pass takes. `passed` of `parts` of its pattern match; `bound`: what its names stand for; `after`: what it makes. `at`: the node of the trace at which the legality error stands. */
+/** A rule asked of a node. verdict: "fires", "stopped" by `obstacle`, or "unknown", as it would have to be told something that is not known here. `first`: of those that fire, the one that the pass takes. `passed` of `parts` of its pattern match; `bound`: what its names stand for; `after`: what it makes. `at`: the node of the trace at which the obstacle stands. */
 export interface RuleAttempt {
   rule: string;
   law: string;
@@ -303,7 +303,7 @@ export interface DebuggerState {
   accesses: ([string, boolean, (number | null)[], string])[];
 }
 
-/** What one access (or several together) met. `found`: accesses answered by each level, and last by memory. `reuse`: accesses by how many other lines were accessed since the line was accessed before: 0, 1, 2-3, 4-7 …, and last those of a line accessed for the first time. */
+/** What one access (or several together) met. `found`: touches answered by each level, and last by memory. `reuse`: touches by how many other lines were touched since the line was touched before: 0, 1, 2-3, 4-7 …, and last those of a line touched for the first time. */
 export interface Traffic {
   found: number[];
   reuse: number[];

@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from tinyexplore.explore.analysis.requests import Request, Source, canonical, request, to_data
+from tinyexplore.explore.analysis.requests import Request, RequestSource, canonical, request, to_data
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.widgets.panels import PANELS, Panel  # noqa: TID253 (plain data)
 
@@ -23,7 +23,7 @@ def result_of(trace: Trace, panel: Panel) -> Any:
 def _registered(panel: Panel) -> type[Request]:
     """The request of a panel's name, in the table of all requests."""
 
-    def respond(self: Request, source: Source) -> Any:
+    def respond(self: Request, source: RequestSource) -> Any:
         return result_of(source.trace(), panel)
 
     members = {"__doc__": f"The result that the panel {panel.heading} shows.", "respond": respond}

@@ -10,8 +10,8 @@ from typing import Any
 from tinyexplore.codegen import lower
 from tinyexplore.compile.lowering import compile_optimised
 from tinyexplore.device import Buffer, Device, DeviceUnavailable
-from tinyexplore.explore.analysis.byhand.debugging import made_up
-from tinyexplore.explore.recording.kept import Kept, buffer_types
+from tinyexplore.explore.analysis.byhand.debugging import generated_inputs
+from tinyexplore.explore.recording.kept import CapturedKernel, buffer_types
 from tinyexplore.explore.tracefile.model import KernelInfo
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel, hand_coded
@@ -29,7 +29,7 @@ CHECKED = "LLVM"  # what should come out is computed there, by other machine cod
 
 
 def runnable(
-    trace: Trace, kept: Mapping[int, Kept] | None = None, *, all_devices: bool = False
+    trace: Trace, kept: Mapping[int, CapturedKernel] | None = None, *, all_devices: bool = False
 ) -> list[dict[str, Any]]:
     """The kernels of `trace` that a page can run, as JSON: those captured on the WASM device, or all that can be made
     for it. `kept`: what a capture kept of them; without it a page has no result to compare with.
@@ -67,7 +67,7 @@ def _buffers_told(trace: Trace, kernel: KernelInfo) -> list[list[Any]]:
     return [[trace.buffers[number].dtype, trace.buffers[number].bytes] for number in kernel.buffers]
 
 
-def _made_for_pages(kept: Kept) -> str | None:
+def _made_for_pages(kept: CapturedKernel) -> str | None:
     """The text of a kernel of another device, with the opts that it gets for WebAssembly; None where there is none."""
     with recording(None):
         ast = kept.make_kernel().original
@@ -78,7 +78,7 @@ def _made_for_pages(kept: Kept) -> str | None:
             return None
 
 
-def _with_results(data: dict[str, Any], kept: Kept, room: int) -> int:
+def _with_results(data: dict[str, Any], kept: CapturedKernel, room: int) -> int:
     """Adds what the kernel read, as far as there is room for it, and what it should write; the room that is left."""
     contents = kept.contents
     total = sum([len(one) for one in contents or () if one is not None])
@@ -89,12 +89,12 @@ def _with_results(data: dict[str, Any], kept: Kept, room: int) -> int:
         data["inputs"] = [None if one is None else b64encode(one).decode() for one in contents]
         room -= total
     else:
-        given = made_up(kept.uops)
+        given = generated_inputs(kept.uops)
     data["results"] = list(_results(kept, given))
     return room
 
 
-def _results(kept: Kept, given: Sequence[bytes]) -> Iterator[dict[str, Any]]:
+def _results(kept: CapturedKernel, given: Sequence[bytes]) -> Iterator[dict[str, Any]]:
     """A sample of each buffer that the kernel writes, by a device that computes it otherwise than the page will."""
     try:
         with recording(None), Context(TARGET=NATIVE, BEAM=0):

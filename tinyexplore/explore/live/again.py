@@ -8,7 +8,7 @@ from tinyexplore.device import Device, DeviceUnavailable
 from tinyexplore.explore.analysis.opts import to_opts
 from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
 from tinyexplore.explore.exports.live_pages.carried import Carried
-from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.explore.tracefile.model import KernelInfo, Program, Stage
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.kernel import Kernel, apply_opt
@@ -38,7 +38,7 @@ class KernelsAgain:
                 self.why_not[info.id] = str(error)
         return found
 
-    def kept(self) -> dict[int, Kept]:
+    def kept(self) -> dict[int, CapturedKernel]:
         """Each with its linear program and what it read, as far as the page carries that."""
         found = {}
         for info in self.trace.kernels:
@@ -53,14 +53,14 @@ class KernelsAgain:
         ast = self.remade.uop(self._stage(info, "").before[0])
         return Kernel(ast, self._target(info), ast, ast, to_opts(", ".join(info.opts)))
 
-    def _kept(self, info: KernelInfo) -> Kept:
+    def _kept(self, info: KernelInfo) -> CapturedKernel:
         kernel = self._kernel(info)
         uops = tuple(self.remade.uop(node) for node in self._stage(info, "render").after)
         program = next((one for one in self._programs(info) if one.language != "uops"), None)
         language = "" if program is None else program.language
         spec = spec_of(info.name, kernel.target, uops, language, self._lines(program), "")
         values = self.carried.values.get(info.id, ())
-        return Kept(info.id, spec, partial(_with_opts, kernel), values, self.carried.contents.get(info.id))
+        return CapturedKernel(info.id, spec, partial(_with_opts, kernel), values, self.carried.contents.get(info.id))
 
     def _lines(self, program: Program | None) -> list[SourceLine]:
         """A listing with its UOps, as far as they can be made."""

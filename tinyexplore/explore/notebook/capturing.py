@@ -28,13 +28,13 @@ from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.readable import Readable, Table
 from tinyexplore.kernel import Kernel
 from tinyexplore.lazy import LazyBuffer
-from tinyexplore.trace import Event, Ran, StoodIn, UserFrame, active_recorder, recording
+from tinyexplore.trace import Event, NativeFallback, Ran, UserFrame, active_recorder, recording
 from tinyexplore.util import Config, Context, config
 from tinyexplore.util.config import check_option
 
 if TYPE_CHECKING:
     from tinyexplore.explore.recording.drafts import KernelDraft
-    from tinyexplore.explore.recording.kept import Kept
+    from tinyexplore.explore.recording.kept import CapturedKernel
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.explore.whatif.branches import WhatIf
 
@@ -50,7 +50,7 @@ class CaptureError(RuntimeError):
     """The trace of a capture was asked for before the capture ended."""
 
 
-class Capture(Readable):
+class CaptureSession(Readable):
     """How a view was captured: its options, the function's result and exception, and the kernels that can run again.
 
     Between `begin` and `end` it records what the engine emits. `trace` is built from that on first use.
@@ -93,7 +93,7 @@ class Capture(Readable):
         self._settings = config()
         self._whatif: WhatIf | None = None
         self._changeable: dict[str, Any] = {}  # what of the capture can be otherwise
-        self._kept: dict[int, Kept] = {}
+        self._kept: dict[int, CapturedKernel] = {}
         self._schedules: list[Scheduled] = []  # until the trace is made
         self._contents: Mapping[Any, tuple[bytes | None, ...] | None] = {}  # of buffers, until the kernels are known
         self._stored = Stored()
@@ -164,7 +164,7 @@ class Capture(Readable):
         if not events:
             text = "nothing was recorded: no tensor was built or realised inside the capture"
             notes.append(("warning", text, None))
-        elif reasons := {event.reason for event in events if isinstance(event, StoodIn)}:
+        elif reasons := {event.reason for event in events if isinstance(event, NativeFallback)}:
             text = ". The values are computed by native code instead; no kernel has times"
             notes += [("note", reason + text, None) for reason in sorted(reasons)]
         elif not any(isinstance(event, Ran) for event in events) and self.error is None:
@@ -232,7 +232,7 @@ class Capture(Readable):
         return with_recordings(trace, self._kept, count_of("record_iterations", steps, least=0))
 
     @property
-    def kept(self) -> Mapping[int, Kept]:
+    def kept(self) -> Mapping[int, CapturedKernel]:
         """The kernels that can run again, by their numbers in the trace. Empty where the trace came from a file."""
         self._finish_if_over()
         if self._untold is not None:
@@ -257,7 +257,7 @@ class Capture(Readable):
             whatif=lambda: self.whatif,
         )
 
-    def revive(self, kept: Mapping[int, Kept], whatif: WhatIf) -> None:
+    def revive(self, kept: Mapping[int, CapturedKernel], whatif: WhatIf) -> None:
         """Takes kernels and branches that were rebuilt from its trace."""
         self._kept, self._whatif = dict(kept), whatif
 
@@ -372,7 +372,7 @@ class Capture(Readable):
 class TraceOf:
     """The trace of a capture, without keeping it alive: made of the compressed one where it is gone."""
 
-    def __init__(self, capture: Capture, widget: Any) -> None:
+    def __init__(self, capture: CaptureSession, widget: Any) -> None:
         self._capture = ref(capture)
         self._widget = widget
 
@@ -451,7 +451,7 @@ def _options_in_force(repeat: int) -> tuple[tuple[str, str], ...]:
 
 def _devices_of(events: Iterable[Event]) -> set[str]:
     """The devices on which kernels ran, or would have."""
-    ran = [event.exec_item for event in events if isinstance(event, (Ran, StoodIn))]
+    ran = [event.exec_item for event in events if isinstance(event, (Ran, NativeFallback))]
     return {item.item.device for item in ran if item.runner is not None}
 
 
@@ -462,4 +462,4 @@ def _error_text(error: BaseException, tb: TracebackType | None) -> str:
     return f"{what}\nThe capture stopped here, {where}; what was recorded until then is kept."
 
 
-__all__ = ["Capture", "CaptureError", "TraceOf"]
+__all__ = ["CaptureSession", "CaptureError", "TraceOf"]

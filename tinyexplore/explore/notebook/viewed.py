@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tinyexplore.explore.whatif.view import View
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.notebook.capturing import Capture
+    from tinyexplore.explore.notebook.capturing import CaptureSession
     from tinyexplore.explore.tracefile.model import Node
 
 
@@ -17,7 +17,7 @@ class Viewed(View, Protocol):
     _widget: Any
 
     @property
-    def capture(self) -> Capture: ...
+    def capture(self) -> CaptureSession: ...
 
     @property
     def fusion(self) -> Any: ...

@@ -16,7 +16,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from tinyexplore.explore.tracefile.columns import Rows, packed, unpacked
+from tinyexplore.explore.tracefile.columns import TableRows, packed, unpacked
 from tinyexplore.explore.tracefile.model import TRACE_VERSION, TraceTables
 from tinyexplore.explore.tracefile.valid import TraceFormatError, check_trace, constraint_of, hints_of, within
 from tinyexplore.explore.tracefile.wellformed import well_formed
@@ -227,7 +227,7 @@ def _decode_tuple(arguments: tuple[Any, ...]) -> Codec:
     return decode_each
 
 
-def _each(decoders: list[Codec], values: list[Any] | Rows) -> tuple[Any, ...]:
+def _each(decoders: list[Codec], values: list[Any] | TableRows) -> tuple[Any, ...]:
     found = []
     for place, (decode, value) in enumerate(zip(decoders, values, strict=True)):
         try:
@@ -279,8 +279,8 @@ def _decode_either(decoders: dict[type, Codec]) -> Codec:
     return decode
 
 
-def _array(values: Any) -> list[Any] | Rows:
-    if not isinstance(values, (list, Rows)):
+def _array(values: Any) -> list[Any] | TableRows:
+    if not isinstance(values, (list, TableRows)):
         raise TraceFormatError(f"expected an array, found {_found(values)}")
     return values
 

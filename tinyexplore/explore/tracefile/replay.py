@@ -41,7 +41,7 @@ class _Resolved:
     id_of: dict[int, int]
 
 
-class Replay:
+class StageReplay:
     """`graph_at(k)` is the graph after the first k steps of a stage.
 
     Every occurrence of a step's `before` is its `after` from that step on. A node whose sources changed keeps its

@@ -33,7 +33,7 @@ class Span(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class LiveRange(ReadableRow):
+class BufferLifetime(ReadableRow):
     """A buffer from when it was allocated until it was freed (`ended_us`: the end of the trace where it was not).
 
     Lives of one `lane` do not overlap.
@@ -55,7 +55,7 @@ class Timeline(ReadableRow):
     rows: dict[int, str]
     spans: tuple[Span, ...]
     memory: tuple[tuple[float, int], ...]
-    lives: tuple[LiveRange, ...]
+    lives: tuple[BufferLifetime, ...]
     end_us: float = 0.0
 
 
@@ -139,7 +139,7 @@ def _memory(trace: TraceTables) -> tuple[tuple[float, int], ...]:
     return tuple(points)
 
 
-def _lives(trace: TraceTables, end_us: float) -> tuple[LiveRange, ...]:
+def _lives(trace: TraceTables, end_us: float) -> tuple[BufferLifetime, ...]:
     """The buffers allocated in the trace, each in the first lane that is free."""
     born = [buffer for buffer in trace.buffers if buffer.allocated_us is not None]
     free_from: list[float] = []
@@ -149,7 +149,7 @@ def _lives(trace: TraceTables, end_us: float) -> tuple[LiveRange, ...]:
         ended_us = max(started_us, end_us) if buffer.freed_us is None else buffer.freed_us
         lane = next((lane for lane, free_us in enumerate(free_from) if free_us <= started_us), len(free_from))
         free_from[lane : lane + 1] = [ended_us]
-        found.append(LiveRange(buffer.id, _buffer_name(buffer), buffer.bytes, started_us, ended_us, lane))
+        found.append(BufferLifetime(buffer.id, _buffer_name(buffer), buffer.bytes, started_us, ended_us, lane))
     return tuple(found)
 
 

@@ -12,10 +12,10 @@ from tinyexplore.compile.lowering import compile_optimised, further_listings
 from tinyexplore.device import Device
 from tinyexplore.execute.runner import Runner
 from tinyexplore.explore.recording.build import build_trace
-from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.explore.tracefile.model import KernelVariant
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.whatif.measure import Lost, Measure, Measured, Untimed, measured
+from tinyexplore.explore.whatif.measure import Lost, Measure, Measurement, Untimed, measured
 from tinyexplore.explore.whatif.variant import variant_of
 from tinyexplore.kernel import Kernel, Opt, apply_opt, hand_coded
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
@@ -24,13 +24,13 @@ from tinyexplore.uop import UOp
 from tinyexplore.util import Config, Context
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.whatif.editing.asking import Text, Tried
+    from tinyexplore.explore.whatif.editing.asking import EditResult, Text
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class KernelSubject:
     """A captured kernel, as far as it takes to compile it again: no memory, no program."""
 
     device: str
@@ -38,8 +38,8 @@ class Subject:
     applied: tuple[Opt, ...]
 
     @staticmethod
-    def of(device: str, kernel: Kernel) -> Subject:
-        return Subject(device.partition(":")[0], kernel.original, kernel.applied)
+    def of(device: str, kernel: Kernel) -> KernelSubject:
+        return KernelSubject(device.partition(":")[0], kernel.original, kernel.applied)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,18 +55,18 @@ class Recorded:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bench:
+class KernelBench:
     """subjects: the captured kernels by their numbers. settings: those in force in the capture. names: what the user
     calls the buffers of a kernel, by its number. kept: what the capture keeps of a kernel beside that.
     measure: what times a kernel beside the captured one, given another of the same results. try_text: what tries edits,
     where no process can (`editing.asking.tried` does). references: kernels that others are compared with, once made."""
 
-    subjects: Mapping[int, Subject]
+    subjects: Mapping[int, KernelSubject]
     settings: Config
     names: Mapping[int, tuple[str, ...]]
-    kept: Mapping[int, Kept] = field(default_factory=dict)
+    kept: Mapping[int, CapturedKernel] = field(default_factory=dict)
     measure: Measure = measured
-    try_text: Callable[[Text, Kept | None], Tried] | None = None
+    try_text: Callable[[Text, CapturedKernel | None], EditResult] | None = None
     references: dict[tuple[int, str], Kernel] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -148,13 +148,13 @@ class Bench:
         kernel, subject = made.kernel, self.subjects[number]
         step("timing")
 
-        def ask() -> Measured:
+        def ask() -> Measurement:
             captured = self._reference(number, "captured", self.captured)
             base = None if kernel.ast is captured.ast else captured
             reference = self._reference(number, "hand coded", self.hand_coded)
             return self.measure(subject.device, kernel, reference, base, made.runner.spec.uops)
 
-        found = Measured(())
+        found = Measurement(())
         note = lost = ""
         try:
             with recording(None):
@@ -171,4 +171,4 @@ class Bench:
         return variant, note, lost
 
 
-__all__ = ["Bench", "Recorded", "Subject"]
+__all__ = ["KernelBench", "Recorded", "KernelSubject"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.compile import workers
 from tinyexplore.explore.analysis.opts import WhatIfError
-from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.explore.recording.rows import KeptGraph
 from tinyexplore.explore.recording.sources import rule_text
 from tinyexplore.explore.tracefile.counted import count_text
@@ -26,14 +26,22 @@ from tinyexplore.explore.tracefile.model import (
 from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.whatif.bench import Bench, Subject
-from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, Search, SetOpts, from_info, info_of
+from tinyexplore.explore.whatif.bench import KernelBench, KernelSubject
+from tinyexplore.explore.whatif.commands import (
+    AsCaptured,
+    AsScheduled,
+    HandCode,
+    SearchOpts,
+    SetOpts,
+    from_info,
+    info_of,
+)
 from tinyexplore.explore.whatif.commands.rules import passes_of
-from tinyexplore.explore.whatif.editing.asking import Text, Tried, dismiss, warm_up
+from tinyexplore.explore.whatif.editing.asking import EditResult, Text, dismiss, warm_up
 from tinyexplore.explore.whatif.editing.stages import stage_text
 from tinyexplore.explore.whatif.measure import LIMIT_S, Measure
 from tinyexplore.explore.whatif.outcome import Cancelled, Outcome, Refused
-from tinyexplore.explore.whatif.place import Command, Place, schedule_of
+from tinyexplore.explore.whatif.place import Command, CommandContext, schedule_of
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel
 from tinyexplore.util import Config
@@ -92,7 +100,7 @@ class WhatIf(Readable):
         trace: Trace,
         kernels: Mapping[int, Kernel] | None = None,
         settings: Config | None = None,
-        kept: Mapping[int, Kept] | None = None,
+        kept: Mapping[int, CapturedKernel] | None = None,
         graphs: Mapping[int, KeptGraph] | None = None,
     ) -> None:
         self._branches: list[Branch] = list(trace.branches)
@@ -109,16 +117,18 @@ class WhatIf(Readable):
         self._turn = RLock()
         self._running: Command | None = None
         self._searching: int | None = None  # the thread that does
-        self._bench: Bench | None = None
+        self._bench: KernelBench | None = None
         self._extended: tuple[Trace, Trace] | None = None
         if kernels and settings is not None:
-            subjects = {number: Subject.of(trace.kernels[number].device, one) for number, one in kernels.items()}
+            subjects = {number: KernelSubject.of(trace.kernels[number].device, one) for number, one in kernels.items()}
             names = {info.id: tuple(trace.buffers[number].name for number in info.buffers) for info in trace.kernels}
-            self._bench = Bench(subjects, settings, names, kept or {})
+            self._bench = KernelBench(subjects, settings, names, kept or {})
             roots = {info.roots: info.id for info in reversed(trace.kernels)}
             self._rescheduling = Rescheduling(graphs or {}, roots, self._bench.under_settings)
 
-    def interpret(self, measure: Measure, try_text: Callable[[Text, Kept | None], Tried], most_work: int) -> None:
+    def interpret(
+        self, measure: Measure, try_text: Callable[[Text, CapturedKernel | None], EditResult], most_work: int
+    ) -> None:
         """From now on nothing is native: `measure` says how long kernels take, `try_text` what becomes of edits, and
         schedules of more than `most_work` operations are not run."""
         if self._bench is not None:
@@ -194,7 +204,7 @@ class WhatIf(Readable):
         asked = [stage for stage in having if stage in self._at_schedule]
         return next(iter(asked or having), None)
 
-    def bench(self, kernel: int | None = None) -> Bench:
+    def bench(self, kernel: int | None = None) -> KernelBench:
         """What compiles; WhatIfError where this kernel cannot be compiled again."""
         if self._bench is None:
             raise WhatIfError(NOT_HERE)
@@ -244,7 +254,7 @@ class WhatIf(Readable):
         origin = self._origin(command, parent)
         self._cancelled.clear()
         self._running = command
-        self._searching = get_ident() if isinstance(command, Search) else None
+        self._searching = get_ident() if isinstance(command, SearchOpts) else None
         try:
             outcome = command.carry_out(self._place(bench, origin))
             self._check_cancelled(command)
@@ -264,10 +274,10 @@ class WhatIf(Readable):
 
     def _check_cancelled(self, command: Command) -> None:
         """WhatIfError after `cancel`. A search keeps what it tried, and says in its branch that it was cancelled."""
-        if self._cancelled.is_set() and not isinstance(command, Search):
+        if self._cancelled.is_set() and not isinstance(command, SearchOpts):
             raise WhatIfError(CANCELLED)
 
-    def _place(self, bench: Bench, origin: Branch | None) -> Place:
+    def _place(self, bench: KernelBench, origin: Branch | None) -> CommandContext:
         def candidate(kernel: int, opts: tuple[str, ...], time_us: float | None, note: str) -> None:
             self._try(origin, kernel, opts, time_us, note)
 
@@ -277,13 +287,15 @@ class WhatIf(Readable):
 
         is_cancelled, shown = self._cancelled.is_set, self.on_progress is not None
         trace = self._trace
-        return Place(bench, self._rescheduling, trace, self._branches, origin, candidate, progress, is_cancelled, shown)
+        return CommandContext(
+            bench, self._rescheduling, trace, self._branches, origin, candidate, progress, is_cancelled, shown
+        )
 
     def cancel(self) -> None:
         """Ends the command that is being carried out. A search ends at its next candidate; a worker that compiles or
         times for any other command is ended at once."""
         self._cancelled.set()
-        if self._running is not None and not isinstance(self._running, Search):
+        if self._running is not None and not isinstance(self._running, SearchOpts):
             workers.dismiss()
             dismiss()
 

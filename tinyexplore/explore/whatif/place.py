@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Protocol
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.whatif.bench import Bench
+from tinyexplore.explore.whatif.bench import KernelBench
 from tinyexplore.explore.whatif.outcome import Cancelled, Outcome
 from tinyexplore.explore.whatif.rescheduled import Rescheduling
 from tinyexplore.kernel import Kernel
 
 
 @dataclass(frozen=True)
-class Place:
+class CommandContext:
     """What a command works on: the trace, the branches until now, the one to go on from, and what compiles and times
     kernels (`bench`) and whole schedules (`rescheduling`).
 
@@ -25,7 +25,7 @@ class Place:
     opts, microseconds or None, a note), which becomes a light branch. `shows_progress`: whether somebody looks at it.
     """
 
-    bench: Bench
+    bench: KernelBench
     rescheduling: Rescheduling
     trace: Trace
     branches: Sequence[Branch]
@@ -71,7 +71,7 @@ class Command(Protocol):
         """The kernel that it is about, if it is about one."""
         ...
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         """Does it; Refused where it comes to nothing."""
         ...
 
@@ -82,4 +82,4 @@ def schedule_of(command: Command) -> int | None:
     return found
 
 
-__all__ = ["Command", "Place", "schedule_of"]
+__all__ = ["Command", "CommandContext", "schedule_of"]

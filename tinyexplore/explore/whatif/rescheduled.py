@@ -1,5 +1,5 @@
 """A captured graph scheduled once more, with the reader's cuts and joins: compiled, run in turns with the schedule as
-it was captured, over the same made up inputs, and compared with it."""
+it was captured, over the same generated inputs, and compared with it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tinyexplore.engine import (
 )
 from tinyexplore.explore.recording.build import build_trace, compared_row
 from tinyexplore.explore.recording.listen import CaptureRecorder
-from tinyexplore.explore.recording.rows import KeptGraph, Made
+from tinyexplore.explore.recording.rows import KeptGraph, RebuiltGraph
 from tinyexplore.explore.tracefile.model import Decision, FusedKernel, OutputCheck, ScheduleVariant
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.whatif.editing.verdict import compared_one_by_one
-from tinyexplore.explore.whatif.measure import Measured, quartiles
+from tinyexplore.explore.whatif.measure import Measurement, quartiles
 from tinyexplore.explore.whatif.variant import executed_flops
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.schedule import ScheduleItem
@@ -50,7 +50,7 @@ class NotRun(Exception):
 class Attempt:
     """A schedule: its graph, its items, what was decided, and the items ready to run."""
 
-    made: Made
+    made: RebuiltGraph
     items: Sequence[ScheduleItem]
     decisions: tuple[Decision, ...]
     ready: list[ExecItem]
@@ -288,7 +288,7 @@ def timed(
     totals, base_totals = (
         tuple([round(sum(sample) * 1e6, 3) for sample in taken[is_base]]) for is_base in (False, True)
     )
-    return replace(variant, kernels=tuple(kernels), **Measured(totals, base_totals).fields())
+    return replace(variant, kernels=tuple(kernels), **Measurement(totals, base_totals).fields())
 
 
 def physical_bytes() -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from tinyexplore.kernel.decisions.accumulators import add_accumulators
 from tinyexplore.kernel.decisions.columns import block_columns
 from tinyexplore.kernel.decisions.cut_loops import cut_masked_loops
-from tinyexplore.kernel.decisions.decision import Proposal, Heuristic, ScheduleAspect, decided
+from tinyexplore.kernel.decisions.decision import Heuristic, Proposal, ScheduleAspect, decided
 from tinyexplore.kernel.decisions.dot_words import use_dot_instructions
 from tinyexplore.kernel.decisions.kept_rows import pipe_rows, tile_kept_rows
 from tinyexplore.kernel.decisions.lanes import choose_lanes
@@ -33,11 +33,13 @@ from tinyexplore.kernel.decisions.work_groups import (
 )
 from tinyexplore.kernel.kernel import Kernel
 from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
-from tinyexplore.trace import Asked, active_recorder
+from tinyexplore.trace import HeuristicConsidered, active_recorder
 
-LANES, TILE, WORDS = (frozenset({question}) for question in (ScheduleAspect.LANES, ScheduleAspect.TILE, ScheduleAspect.WORDS))
+LANES, TILE, WORDS = (
+    frozenset({question}) for question in (ScheduleAspect.LANES, ScheduleAspect.TILE, ScheduleAspect.WORDS)
+)
 
-DECISIONS = (
+HEURISTICS = (
     Heuristic(use_tiles, settles=LANES | TILE | WORDS),
     Heuristic(use_dot_instructions, settles=WORDS),
     Heuristic(tile_product, settles=LANES | TILE),
@@ -56,7 +58,7 @@ DECISIONS = (
     Heuristic(cut_masked_loops),
 )
 
-GPU_DECISIONS = (
+GPU_HEURISTICS = (
     Heuristic(use_tensor_cores, settles=TILE),
     Heuristic(share_reductions),
     Heuristic(tile_in_shared_memory, settles=TILE),
@@ -71,12 +73,12 @@ def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
     kernel = with_merged_axes(with_split_axes(kernel))
     recorder = active_recorder()
     settled: dict[ScheduleAspect, str] = {}
-    for decision in GPU_DECISIONS if kernel.target.has_local else DECISIONS:
+    for decision in GPU_HEURISTICS if kernel.target.has_local else HEURISTICS:
         if decision.name in without:
             continue
         by = next((settled[question] for question in decision.settles if question in settled), "")
         if recorder is not None:
-            recorder.record(Asked(decision, by))
+            recorder.record(HeuristicConsidered(decision, by))
         if not by:
             after = decided(kernel, decision)
             if after is not kernel:
@@ -85,4 +87,4 @@ def hand_coded(kernel: Kernel, without: frozenset[str] = frozenset()) -> Kernel:
     return kernel
 
 
-__all__ = ["DECISIONS", "GPU_DECISIONS", "Proposal", "Heuristic", "ScheduleAspect", "hand_coded"]
+__all__ = ["HEURISTICS", "GPU_HEURISTICS", "Proposal", "Heuristic", "ScheduleAspect", "hand_coded"]

@@ -9,7 +9,7 @@ from math import prod
 from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
 from tinyexplore.explore.analysis.byhand.caches import CacheModel, CachesData, TileData
 from tinyexplore.explore.analysis.byhand.debugger import Debugger, value_text
-from tinyexplore.explore.analysis.byhand.streams import DataDependent
+from tinyexplore.explore.analysis.byhand.streams import DataDependentAddress
 from tinyexplore.explore.tracefile.model import Node
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.trace import Trace
@@ -194,7 +194,7 @@ def tile_data(model: CacheModel) -> TileData | None:
     counters = {name: int(ends[name].arg) // 2 for name in around if ends[name].op is Ops.CONST}
     try:
         found = model.lines_of(**counters)
-    except DataDependent:
+    except DataDependentAddress:
         return None
     line = model.caches[0].line_bytes
     buffers = tuple([(name, tuple(lines), -(-model.footprint[name] // line)) for name, lines in found.items()])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.throughput import Throughput
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
-    from tinyexplore.explore.recording.kept import Kept
+    from tinyexplore.explore.recording.kept import CapturedKernel
     from tinyexplore.explore.tracefile.model import Branch, KernelInfo
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.kernel import Opt
@@ -51,7 +51,7 @@ class KernelAnalyses:
     def __init__(
         self,
         trace: Callable[[], Trace],
-        kept: Callable[[], Mapping[int, Kept]],
+        kept: Callable[[], Mapping[int, CapturedKernel]],
         settings: Config,
         stored: Stored,
         measure_ceilings: Callable[[], Any],
@@ -84,7 +84,7 @@ class KernelAnalyses:
         """What was captured."""
         return self._trace()
 
-    def kept(self, kernel: int | KernelInfo = 0) -> Kept:
+    def kept(self, kernel: int | KernelInfo = 0) -> CapturedKernel:
         """What the capture keeps of a kernel beside the trace: its program, and with `keep_inputs` what it read."""
         number = kernel if isinstance(kernel, int) else kernel.id
         kept = self._kept()
@@ -95,7 +95,7 @@ class KernelAnalyses:
             raise NotKeptError("no kernel of this Explorer can be run again: it was loaded or closed, or none ran")
         raise ValueError(f"kernel {number}: those of this capture that can run are {', '.join(map(str, kept))}")
 
-    def kept_of_a_core(self, kernel: int | KernelInfo = 0) -> Kept:
+    def kept_of_a_core(self, kernel: int | KernelInfo = 0) -> CapturedKernel:
         """The same, of a kernel that one core goes through from its first line to its last."""
         kept = self.kept(kernel)
         if kept.spec.target.has_local:
@@ -233,7 +233,7 @@ class KernelAnalyses:
             if self.trace.kernels[number].same_as is None and Translations(number) not in self.responses:
                 self.translate(number)
 
-    def _threads_of(self, kept: Kept) -> int:
+    def _threads_of(self, kept: CapturedKernel) -> int:
         """How many threads a run was divided among."""
         info, extent = self.trace.kernels[kept.number], kept.spec.thread_extent
         threads = int(dict(self.trace.options).get("THREADS", "0")) or core_count()
@@ -242,7 +242,7 @@ class KernelAnalyses:
         work_ns = estimated_ns(info.flops, info.bytes_moved, kept.spec.target)
         return min(threads, max(1, parts_for(extent, work_ns, threads)))
 
-    def _captured(self, kept: Kept) -> tuple[Sequence[str], Sequence[UOp], float | None]:
+    def _captured(self, kept: CapturedKernel) -> tuple[Sequence[str], Sequence[UOp], float | None]:
         """The assembly of a kernel, its linear program, and the median of its warm samples."""
         trace = self.trace
         same_as = trace.kernels[kept.number].same_as
@@ -252,7 +252,7 @@ class KernelAnalyses:
         lines = [line.text for line in listed[0]] if listed else []
         return _assembly(kept, lines), kept.uops, min(times, default=None)
 
-    def _branched(self, kept: Kept, branch: Branch) -> tuple[Sequence[str], Sequence[UOp], float | None]:
+    def _branched(self, kept: CapturedKernel, branch: Branch) -> tuple[Sequence[str], Sequence[UOp], float | None]:
         from tinyexplore.explore.analysis.byhand.microscope import lowered
 
         variant = next((one for one in branch.kernels if one.kernel == kept.number), None)
@@ -265,7 +265,7 @@ class KernelAnalyses:
         return assembly, lowered(kept.make_kernel(), variant.opts)[1], variant.median_us
 
 
-def _assembly(kept: Kept, lines: Sequence[str]) -> Sequence[str]:
+def _assembly(kept: CapturedKernel, lines: Sequence[str]) -> Sequence[str]:
     from tinyexplore.explore.analysis.byhand.throughput import ThroughputError
 
     if not lines:

@@ -14,7 +14,7 @@ from html import escape
 from typing import Any
 
 from tinyexplore.explore.analysis.byhand.lru import GROUPS, Cache, caches_of, simulator
-from tinyexplore.explore.analysis.byhand.streams import AddressStream, Touch, has_numpy
+from tinyexplore.explore.analysis.byhand.streams import AddressStream, ProgramAccess, has_numpy
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.target import Target
@@ -365,7 +365,7 @@ def lines_touched(stream: AddressStream, counters: Mapping[str, int]) -> dict[st
     return found
 
 
-def _access(stream: AddressStream, touch: Touch, traffic: Traffic) -> AccessTraffic:
+def _access(stream: AddressStream, touch: ProgramAccess, traffic: Traffic) -> AccessTraffic:
     loops = tuple(stream.loop_names[place] for place in touch.loops)
     return AccessTraffic(touch.place, touch.text, touch.buffer, touch.stored, touch.nbytes, loops, traffic)
 

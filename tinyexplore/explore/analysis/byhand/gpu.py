@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from tinyexplore.explore.analysis.byhand.gpu_picture import gpu_svg
 from tinyexplore.explore.analysis.byhand.occupancy import Occupancy, OccupancyData, occupancy, shared_memory
-from tinyexplore.explore.analysis.byhand.warps import DataDependent, Request, Warps, loops_around
+from tinyexplore.explore.analysis.byhand.warps import DataDependentWarp, WarpRequest, Warps, loops_around
 from tinyexplore.explore.recording.describe import operand_name, uops_listing
-from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.readable import ReadableRow
-from tinyexplore.target import GPU, GPUS
+from tinyexplore.target import GPUS, GPUTarget
 from tinyexplore.uop import Ops, UOp
 
 MOST_WARPS = 8  # of a group that are looked at
@@ -114,7 +114,7 @@ class WarpAccess(ReadableRow):
     stored: bool
     nbytes: int
     loops: tuple[str, ...]
-    shown: Request | None
+    shown: WarpRequest | None
     requests: int = 0
     segments: int = 0
     least: int = 0
@@ -226,7 +226,7 @@ class GPUView(ReadableRow):
             found.setdefault((one.stored, one.buffer, one.loops, *one.figures, one.says), []).append(one)
         return [(alike[0], len(alike)) for alike in found.values()]
 
-    def request(self, place: int, group: Sequence[int] = (), warp: int = 0, **counters: int) -> Request:
+    def request(self, place: int, group: Sequence[int] = (), warp: int = 0, **counters: int) -> WarpRequest:
         """What another warp asks at the access in this line of the listing, in other steps of the loops around it
         (`r2=5`; 0 where a loop is not named)."""
         if self.warps is None:
@@ -288,7 +288,7 @@ def _times(sizes: Sequence[int]) -> str:
     return " × ".join(map(str, sizes))
 
 
-def gpu_view(kept: Kept, registers: int | None = None) -> GPUView:
+def gpu_view(kept: CapturedKernel, registers: int | None = None) -> GPUView:
     """A kernel of a capture, as its GPU goes through it; ValueError for one of a CPU. registers: of a work-item, where
     a compiler told."""
     target = kept.spec.target
@@ -311,14 +311,14 @@ def gpu_view(kept: Kept, registers: int | None = None) -> GPUView:
     return GPUView(kept.spec.name, words, target.warp, warps.grid, warps.group, at, accesses, shared, held, why, warps)
 
 
-def _why_not(gpu: GPU | None, group: Sequence[int] | None) -> str:
+def _why_not(gpu: GPUTarget | None, group: Sequence[int] | None) -> str:
     if group is None:
         return "no occupancy: the runtime chooses the groups"
     named = "this device" if gpu is None else gpu.words
     return f"no occupancy: nobody tells what a multiprocessor of {named} holds; TARGET=sm_80, say, names one"
 
 
-def source_lines(kept: Kept) -> dict[UOp, str]:
+def source_lines(kept: CapturedKernel) -> dict[UOp, str]:
     """For each load and store the line of the program that does it: the last that has it."""
     found: dict[UOp, str] = {}
     for line in kept.spec.lines:
@@ -346,7 +346,7 @@ def _accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iter
         }
         try:
             asked = list(_requests(warps, at, node, loops))
-        except DataDependent as error:
+        except DataDependentWarp as error:
             yield WarpAccess(**facts, shown=None, note=str(error))
             continue
         known = [one for one in asked if one.asked]
@@ -361,7 +361,7 @@ def _accesses(warps: Warps, at: Sequence[int], lines: Mapping[UOp, str]) -> Iter
         )
 
 
-def _requests(warps: Warps, at: Sequence[int], node: UOp, loops: Sequence[UOp]) -> Iterator[Request]:
+def _requests(warps: Warps, at: Sequence[int], node: UOp, loops: Sequence[UOp]) -> Iterator[WarpRequest]:
     """What the warps of a group ask in the first and the middle steps of the loops."""
     middle = {loop: loop.size // 2 for loop in loops}
     for counters in ({}, middle) if any(middle.values()) else ({},):

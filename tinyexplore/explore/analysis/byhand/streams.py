@@ -34,12 +34,12 @@ NONE = -1  # of an access that is not valid
 _PAGE = 4096
 
 
-class DataDependent(ValueError):
+class DataDependentAddress(ValueError):
     """Where a kernel reads or writes depends on what it reads: that takes its inputs."""
 
 
 @dataclass(frozen=True, repr=False)
-class Touch(ReadableRow):
+class ProgramAccess(ReadableRow):
     """A LOAD or STORE of a program. `place`: its line in the listing; `loops`: the places of the loops around it."""
 
     place: int
@@ -97,7 +97,7 @@ class AddressStream:
         self.values = dict(values or {})
         self.contents = contents
         self.fixed: dict[UOp, Any] = {}  # counters of loops of which only one iteration counts
-        self.accesses: list[Touch] = []
+        self.accesses: list[ProgramAccess] = []
         self.bases: dict[UOp, int] = {}
         self.sizes: dict[str, int] = {}
         self.loop_names: dict[int, str] = {}
@@ -137,7 +137,7 @@ class AddressStream:
                 buffer = operand_name(node.src[0].src[0], 0)
                 nbytes = dtype.count * dtype.scalar.itemsize
                 stack[-1].append(len(self.accesses))
-                touch = Touch(place, text, buffer, node.op is Ops.STORE, nbytes, tuple(around), node)
+                touch = ProgramAccess(place, text, buffer, node.op is Ops.STORE, nbytes, tuple(around), node)
                 self.accesses.append(touch)
         return top
 
@@ -228,7 +228,7 @@ class AddressStream:
             total += inside * int(item.node.src[0].arg)
         return total
 
-    def _spans(self, touch: Touch) -> int:
+    def _spans(self, touch: ProgramAccess) -> int:
         """How many pieces of memory one access may touch; it begins at a whole element."""
         size = _element(touch.node).itemsize
         return (
@@ -271,7 +271,7 @@ class AddressStream:
                 at += part.shape[-1]
         return out, columns
 
-    def _touched(self, touch: Touch, env: dict[UOp, Any], depth: int, done: dict[UOp, Any]) -> list[Array]:
+    def _touched(self, touch: ProgramAccess, env: dict[UOp, Any], depth: int, done: dict[UOp, Any]) -> list[Array]:
         import numpy as np
 
         index = touch.node.src[0]
@@ -318,7 +318,7 @@ class AddressStream:
             return node.arg
         if node.op is Ops.DEFINE_VAR:
             if node not in self.values:
-                raise DataDependent(f"the value of {node.arg[0]} is not known")
+                raise DataDependentAddress(f"the value of {node.arg[0]} is not known")
             return self.values[node]
         src = [self._value(one, env, depth, done) for one in node.src]
         if node.op is Ops.VECTORIZE:
@@ -331,7 +331,7 @@ class AddressStream:
             return src[0] if not dtypes.is_bool(node.dtype) else np.asarray(src[0]) != 0
         function = _numpy(node.op)
         if function is None:
-            raise DataDependent(f"{node.op.name} in an index")
+            raise DataDependentAddress(f"{node.op.name} in an index")
         return function(*src)
 
     # *** by running it ***
@@ -339,9 +339,11 @@ class AddressStream:
     def _interpreted(self) -> Iterator[Chunk]:
         contents = self.contents
         if self.is_data_dependent and self.fixed:
-            raise DataDependent("where this kernel reads depends on what it reads: what one tile touches is not known")
+            raise DataDependentAddress(
+                "where this kernel reads depends on what it reads: what one tile touches is not known"
+            )
         if self.is_data_dependent and contents is None:
-            raise DataDependent(
+            raise DataDependentAddress(
                 "where this kernel reads depends on what it reads: capture with keep_inputs=True, so that it can be run"
             )
         if contents is None:
@@ -370,7 +372,7 @@ class AddressStream:
                 lines, columns = [], []
         yield _chunk(lines, columns)
 
-    def _pieces(self, touch: Touch, position: int, mask: Any) -> list[int]:
+    def _pieces(self, touch: ProgramAccess, position: int, mask: Any) -> list[int]:
         dtype = touch.node.dtype if touch.node.op is Ops.LOAD else touch.node.src[1].dtype
         assert isinstance(dtype, DType)
         lanes = mask if isinstance(mask, list) else [True if mask is None else mask] * dtype.count
@@ -444,4 +446,4 @@ def _numpy(op: Ops) -> Any:
     return known.get(op)
 
 
-__all__ = ["AddressStream", "Chunk", "DataDependent", "Touch"]
+__all__ = ["AddressStream", "Chunk", "DataDependentAddress", "ProgramAccess"]

@@ -16,7 +16,7 @@ from tinyexplore.dtype import DType, PtrDType
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.renderer.program import Launch, global_buffers, is_shared
 from tinyexplore.renderer.python import memory_format
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.semantics import scalar_function
 
 SEGMENT, LINE = 32, 128  # bytes
@@ -24,12 +24,12 @@ BANKS, WORD = 32, 4
 Lanes = tuple[int | None, ...]
 
 
-class DataDependent(ValueError):
+class DataDependentWarp(ValueError):
     """Where a warp reads or stores depends on what was loaded: that takes the kernel's inputs (`keep_inputs`)."""
 
 
 @dataclass(frozen=True, repr=False)
-class Request(ReadableRow):
+class WarpRequest(ReadableRow):
     """What a warp asks at one load or store. addresses: of each lane, in bytes from the start of the memory; None where
     the lane is masked. nbytes: of one lane. shared: of shared memory."""
 
@@ -163,7 +163,7 @@ class Warps:
         """How many a group has."""
         return -(-self.items // self.warp)
 
-    def request(self, node: UOp, group: Sequence[int], warp: int, counters: Mapping[UOp, int]) -> Request:
+    def request(self, node: UOp, group: Sequence[int], warp: int, counters: Mapping[UOp, int]) -> WarpRequest:
         """What this warp of this group asks at a LOAD or STORE. counters: of the loops around it."""
         dtype = node.dtype if node.op is Ops.LOAD else node.src[1].dtype
         pointer, idx, *valid = node.src[0].src
@@ -173,7 +173,7 @@ class Warps:
         there = value(valid[0]) if valid else [True] * len(places)
         size = pointer.dtype.base.itemsize
         addresses = tuple([place * size if ok else None for place, ok in zip(places, there)])
-        return Request(addresses, dtype.count * dtype.scalar.itemsize, is_shared(pointer))
+        return WarpRequest(addresses, dtype.count * dtype.scalar.itemsize, is_shared(pointer))
 
     def lanes(self, group: Sequence[int], warp: int) -> dict[str, list[int]]:
         """The numbers of each lane's work-item, by the names of SPECIALs."""
@@ -205,8 +205,8 @@ class Warps:
                     return [self.variables[node]] * count
                 case Ops.LOAD if node.src[0].src[0] in self.known:
                     return self.loaded(node, value)
-            if node.op not in Group.ALU:
-                raise DataDependent(
+            if node.op not in OpGroups.ALU:
+                raise DataDependentWarp(
                     "where it lies depends on what was loaded: capture a run, on DEVICE=PYTHON, with keep_inputs=True"
                 )
             sources = [value(src) for src in node.src]
@@ -247,4 +247,4 @@ def loops_around(uops: Sequence[UOp]) -> Iterator[tuple[int, UOp, tuple[UOp, ...
                 yield place, node, tuple(around)
 
 
-__all__ = ["BANKS", "LINE", "SEGMENT", "DataDependent", "Request", "Warps", "loops_around"]
+__all__ = ["BANKS", "LINE", "SEGMENT", "DataDependentWarp", "WarpRequest", "Warps", "loops_around"]

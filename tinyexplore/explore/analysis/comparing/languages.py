@@ -47,7 +47,7 @@ class RosettaError(ValueError):
 
 
 @dataclass(frozen=True, repr=False)
-class Wanted(ReadableRow):
+class LanguageTarget(ReadableRow):
     """A language, and the machine by the name that TARGET has for it; "": that of the capture, or a default."""
 
     language: str
@@ -59,16 +59,16 @@ class Wanted(ReadableRow):
         return f"{self.language}:{self.machine}" if self.machine else self.language
 
 
-def wanted(targets: str | Iterable[str] | None) -> tuple[Wanted, ...]:
+def wanted(targets: str | Iterable[str] | None) -> tuple[LanguageTarget, ...]:
     """What `targets` name: languages, machines (which say the language), or both as "cuda:sm_90"; None for every
     language."""
     if targets is None:
-        return tuple(map(Wanted, LANGUAGES))
+        return tuple(map(LanguageTarget, LANGUAGES))
     words = [targets] if isinstance(targets, str) else targets
     return tuple(dict.fromkeys(_wanted(word) for word in words))
 
 
-def _wanted(word: str) -> Wanted:
+def _wanted(word: str) -> LanguageTarget:
     language, colon, machine = (part.strip().lower() for part in word.partition(":"))
     language = _TIDY.get(language, language)
     if language not in LANGUAGES and not colon:
@@ -80,7 +80,7 @@ def _wanted(word: str) -> Wanted:
         raise RosettaError(
             f"{word!r}: {machine} is no machine of {LANGUAGES[language]}; it is one of {_language_of(machine, word)}"
         )
-    return Wanted(language, machine)
+    return LanguageTarget(language, machine)
 
 
 def _language_of(machine: str, word: str) -> str:
@@ -97,7 +97,7 @@ def _language_of(machine: str, word: str) -> str:
     return "wasm" if choice.cpu == WASM32 else "llvm"
 
 
-def target_of(asked: Wanted, captured: Target) -> Target:
+def target_of(asked: LanguageTarget, captured: Target) -> Target:
     """What programs of a language are made for. `captured`: what the kernel was made for, which counts where it is a
     machine of that language and no other is asked for. DeviceUnavailable where nobody here knows the machine."""
     language, machine = asked.language, asked.machine
@@ -153,4 +153,4 @@ def known(languages: Sequence[str], language: str) -> str:
     return found[0]
 
 
-__all__ = ["LANGUAGES", "MACHINES", "RosettaError", "Wanted", "known", "renderer_of", "target_of", "wanted"]
+__all__ = ["LANGUAGES", "MACHINES", "RosettaError", "LanguageTarget", "known", "renderer_of", "target_of", "wanted"]

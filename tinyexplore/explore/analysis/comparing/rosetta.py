@@ -25,7 +25,7 @@ Run = tuple[int | None, int, int]  # neighbouring lines of one row: the row, the
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Origin(ReadableRow):
+class LineOrigin(ReadableRow):
     """What lines are aligned by: a node of the kernel's ast, or (`ends`) where its loop ends. `node`: its number in the
     trace, None where that does not have it. `label`, `detail`, `group`: as in `Node`."""
 
@@ -109,7 +109,7 @@ class Translation(ReadableRow):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Row(ReadableRow):
+class AlignedLines(ReadableRow):
     """Lines that stand side by side: of each text the first, and the one after the last. `origin`: what they are
     aligned by. `elsewhere`: of a text without lines here, whether others of its lines descend from that."""
 
@@ -123,7 +123,7 @@ class Rosetta(ReadableRow):
     """A kernel in several languages: `translations`, by `rosetta["cuda"]` too; `rows()` are aligned."""
 
     kernel: str
-    origins: tuple[Origin, ...]
+    origins: tuple[LineOrigin, ...]
     translations: tuple[Translation, ...]
 
     @property
@@ -135,7 +135,7 @@ class Rosetta(ReadableRow):
         name = known(self.targets, target)
         return next(one for one in self.translations if one.target == name)
 
-    def rows(self, *targets: str) -> tuple[Row, ...]:
+    def rows(self, *targets: str) -> tuple[AlignedLines, ...]:
         """The texts of `targets` (by default all) side by side, each in its own order."""
         columns = [self[target] for target in targets or self.targets]
         return aligned([one.lines for one in columns])
@@ -194,7 +194,7 @@ class Rosetta(ReadableRow):
         )
 
 
-def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[Row, ...]:
+def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[AlignedLines, ...]:
     """The lines of several texts in rows, none of them moved: runs of lines of one row are matched from the first text
     to the last, as many of them as can be without crossing (widgets/src/rosetta/align.ts does the same)."""
     rows: list[tuple[int | None, tuple[tuple[int, int], ...]]] = []
@@ -209,7 +209,7 @@ def aligned(texts: Sequence[Sequence[RosettaLine]]) -> tuple[Row, ...]:
         rows = matched
     everywhere = [{origin for line in text for origin in line.origins} for text in texts]
     return tuple(
-        Row(key, spans, tuple([start == stop and key in has for (start, stop), has in zip(spans, everywhere)]))
+        AlignedLines(key, spans, tuple([start == stop and key in has for (start, stop), has in zip(spans, everywhere)]))
         for key, spans in rows
     )
 
@@ -249,11 +249,11 @@ def _matched(a: Sequence[int | None], b: Sequence[int | None]) -> list[tuple[int
     return found
 
 
-def _name(origin: Origin) -> str:
+def _name(origin: LineOrigin) -> str:
     return f"{origin.label} {origin.detail}" if origin.ends else origin.label
 
 
-def _blank(row: Row, place: int) -> str:
+def _blank(row: AlignedLines, place: int) -> str:
     start, stop = row.spans[place]
     if start != stop or row.origin is None:
         return ""
@@ -265,4 +265,4 @@ def _across(name: str, label: int, cells: Sequence[str]) -> str:
     return f"{name:{label}} │ " + " │ ".join(f"{cell:{COLUMN}}" for cell in shown).rstrip()
 
 
-__all__ = ["Origin", "Rosetta", "RosettaError", "RosettaLine", "Row", "Translation", "aligned"]
+__all__ = ["LineOrigin", "Rosetta", "RosettaError", "RosettaLine", "AlignedLines", "Translation", "aligned"]

@@ -10,13 +10,13 @@ from typing import TypeVar
 from tinyexplore.codegen import lower
 from tinyexplore.device import DeviceUnavailable
 from tinyexplore.dtype import dtypes
-from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, Wanted, renderer_of, target_of, wanted
-from tinyexplore.explore.analysis.comparing.rosetta import Origin, Rosetta, RosettaLine, Translation
+from tinyexplore.explore.analysis.comparing.languages import LANGUAGES, LanguageTarget, renderer_of, target_of, wanted
+from tinyexplore.explore.analysis.comparing.rosetta import LineOrigin, Rosetta, RosettaLine, Translation
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.recording.describe import describe
 from tinyexplore.explore.recording.drafts import opt_text
 from tinyexplore.explore.recording.expression import Printer, expr_text
-from tinyexplore.explore.recording.kept import Kept
+from tinyexplore.explore.recording.kept import CapturedKernel
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.tracefile.digests import DIGEST_LENGTH
 from tinyexplore.explore.tracefile.query import related
@@ -27,7 +27,7 @@ from tinyexplore.kernel.transforms.axes import with_merged_axes, with_split_axes
 from tinyexplore.renderer import ProgramSpec, RenderError
 from tinyexplore.target import Target
 from tinyexplore.trace import Recorder, SourceLine, recording, stage, staged
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.util import Config, Context
 
 R = TypeVar("R")
@@ -36,10 +36,10 @@ R = TypeVar("R")
 SHARED, DECLARED, INDEX, LOOP, VALUE = range(5)
 _SHARED = frozenset({Ops.CONST, Ops.INDEX})  # a constant stands in many expressions, an address in its access
 _LOOPS = frozenset({Ops.RANGE, Ops.SPECIAL})
-_OF_INDICES = (Group.ALU - Group.TRANSCENDENTAL) | {Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR}
+_OF_INDICES = (OpGroups.ALU - OpGroups.TRANSCENDENTAL) | {Ops.CONST, Ops.RANGE, Ops.DEFINE_VAR}
 
 
-def translate(kept: Kept, asked: Sequence[Wanted], trace: Trace, settings: Config) -> Rosetta:
+def translate(kept: CapturedKernel, asked: Sequence[LanguageTarget], trace: Trace, settings: Config) -> Rosetta:
     """The kernel `kept` of `trace` in each language that was asked for, under the settings of its capture."""
     captured = kept.make_kernel()
     ast = captured.original
@@ -47,9 +47,9 @@ def translate(kept: Kept, asked: Sequence[Wanted], trace: Trace, settings: Confi
     places = {node: place for place, node in enumerate(nodes)}
     numbers = {one.digest: one.id for one in trace.nodes if one.kind == "uop"}
     alignment = Alignment(nodes)
-    lowerings: dict[Target, Lowered] = {}
+    lowerings: dict[Target, TargetLowering] = {}
 
-    def written(want: Wanted) -> Translation:
+    def written(want: LanguageTarget) -> Translation:
         words = LANGUAGES[want.language]
         try:
             target = target_of(want, captured.target)
@@ -69,7 +69,7 @@ def translate(kept: Kept, asked: Sequence[Wanted], trace: Trace, settings: Confi
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Lowered(ReadableRow):
+class TargetLowering(ReadableRow):
     """The kernel for one machine. `behind`: the places in the ast of what each UOp descends from."""
 
     kernel: Kernel
@@ -77,7 +77,7 @@ class Lowered(ReadableRow):
     behind: Callable[[UOp], frozenset[int]]
 
 
-def lowered(captured: Kernel, target: Target, places: dict[UOp, int], settings: Config) -> Lowered:
+def lowered(captured: Kernel, target: Target, places: dict[UOp, int], settings: Config) -> TargetLowering:
     """The kernel for `target`: as it was captured, where that is its machine, else with the opts that the heuristics
     choose there."""
     ast = captured.original
@@ -96,10 +96,10 @@ def lowered(captured: Kernel, target: Target, places: dict[UOp, int], settings: 
     with recording(recorder), stage("kernel", ast, 0, ast):
         kernel = staged("optimise", ast, choose)
         uops = tuple(lower(kernel))
-    return Lowered(kernel, uops, _descent(build_trace(recorder), places))
+    return TargetLowering(kernel, uops, _descent(build_trace(recorder), places))
 
 
-def kept_for(kept: Kept, machine: str, settings: Config) -> Kept:
+def kept_for(kept: CapturedKernel, machine: str, settings: Config) -> CapturedKernel:
     """The kernel compiled for a GPU such as "sm_80", with the opts that the heuristics choose there. Nothing runs.
     RosettaError for a name that is none."""
     (want,) = wanted([f"cuda:{machine}"])
@@ -112,7 +112,7 @@ def kept_for(kept: Kept, machine: str, settings: Config) -> Kept:
         return kernel, renderer_of(want.language, target).render(kernel.name, tuple(lower(kernel)))
 
     kernel, spec = _under(settings, compiled)
-    return Kept(kept.number, spec, lambda: kernel, kept.values)
+    return CapturedKernel(kept.number, spec, lambda: kernel, kept.values)
 
 
 def _descent(trace: Trace, places: dict[UOp, int]) -> Callable[[UOp], frozenset[int]]:
@@ -182,11 +182,11 @@ class Alignment:
             found = [place for place in sorted(behind(loop)) if place in self.ends]
             if found:
                 return self.ends[found[-1]] if loop.op is Ops.ENDRANGE else found[-1]
-        if line.uops and line.uops[0].op in Group.ALU and line.uops[0].dtype in (dtypes.int64, dtypes.bool):
+        if line.uops and line.uops[0].op in OpGroups.ALU and line.uops[0].dtype in (dtypes.int64, dtypes.bool):
             origins = [place for place in origins if self.weights[place] <= LOOP] or origins
         return max(origins, key=lambda place: (self.weights[place], place), default=None)
 
-    def origins(self, numbers: dict[str, int]) -> tuple[Origin, ...]:
+    def origins(self, numbers: dict[str, int]) -> tuple[LineOrigin, ...]:
         """The nodes of the ast, and then where each loop ends. `numbers`: those of the trace, by digest."""
         printer, digests = Printer(), UopDigests()
         found = []
@@ -201,9 +201,9 @@ class Alignment:
                 label = str(node.arg)
             elif self.is_index(place):
                 label, detail = "index", expr_text(node)
-            found.append(Origin(label, detail, said.group, _number(numbers, node, digests)))
+            found.append(LineOrigin(label, detail, said.group, _number(numbers, node, digests)))
         for place in self.loops:
-            found.append(Origin("end of", self.nodes[place].arg.name, "loop", found[place].node, ends=True))
+            found.append(LineOrigin("end of", self.nodes[place].arg.name, "loop", found[place].node, ends=True))
         return tuple(found)
 
 

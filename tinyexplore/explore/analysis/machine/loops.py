@@ -118,7 +118,7 @@ def _triad_ir(name: str, vector: str, width: int, fence: str) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Arithmetic(ReadableRow):
+class FmaRate(ReadableRow):
     """An instruction whose rate is measured: `name` of the rate, the vector type of its factors, its accumulator's
     type, LLVM's intrinsic ("" for a multiplication and an addition), the operations of one instruction, and one
     `element` of a factor as bytes."""
@@ -136,7 +136,7 @@ class Arithmetic(ReadableRow):
         return self.name.replace(" ", "_")
 
 
-def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[Arithmetic]:
+def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[FmaRate]:
     """The instructions that kernels for this target consist of."""
     found = []
     for name, kind, suffix, size, element in (
@@ -147,21 +147,21 @@ def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[Arithm
         vector = f"<{lanes} x {kind}>"
         is_fused = not is_x86 or "fma" in has
         found.append(
-            Arithmetic(name, vector, vector, f"llvm.fma.v{lanes}{suffix}" if is_fused else "", 2 * lanes, element)
+            FmaRate(name, vector, vector, f"llvm.fma.v{lanes}{suffix}" if is_fused else "", 2 * lanes, element)
         )
     lanes = vector_bytes // 4
     numbers = f"<{lanes} x i32>"
-    found.append(Arithmetic("int32", numbers, numbers, "", 2 * lanes, struct.pack("<i", 1664525)))
+    found.append(FmaRate("int32", numbers, numbers, "", 2 * lanes, struct.pack("<i", 1664525)))
     if "avx512bf16" in has:
         intrinsic = "llvm.x86.avx512bf16.dpbf16ps.512"
         one = struct.pack("<f", 1.0)[2:]
-        found.append(Arithmetic("bfloat16 dot", "<32 x bfloat>", "<16 x float>", intrinsic, 64, one))
+        found.append(FmaRate("bfloat16 dot", "<32 x bfloat>", "<16 x float>", intrinsic, 64, one))
     if "avx512vnni" in has:
-        found.append(Arithmetic("int8 dot", "<64 x i8>", "<16 x i32>", "llvm.x86.avx512.vpdpbusd.512", 128, b"\x01"))
+        found.append(FmaRate("int8 dot", "<64 x i8>", "<16 x i32>", "llvm.x86.avx512.vpdpbusd.512", 128, b"\x01"))
     return found
 
 
-def _arithmetic_ir(one: Arithmetic) -> str:
+def _arithmetic_ir(one: FmaRate) -> str:
     """`void NAME(ptr at, i64 turns)`: CHAINS chains of `turns` instructions. `at` holds the factor, then results."""
     vector, kind = one.accumulator, one.factor
     is_dot = kind != vector
@@ -327,7 +327,7 @@ end:
     return text, CLOCK_STEPS * (3 if is_x86 else 1)
 
 
-class Memory:
+class HugePageMemory:
     """Zeroed memory on huge pages where there are any (`huge=False`: on the usual ones), aligned to a huge page."""
 
     HUGE = 2 << 20
@@ -458,9 +458,9 @@ class Loops:
         """`compute` of float32 multiply-adds."""
         return self.compute("float32", at, turns)
 
-    def factors(self, name: str) -> Memory:
+    def factors(self, name: str) -> HugePageMemory:
         """Memory for `compute`: the factor in its first bytes."""
-        area = Memory(CHUNK, huge=False)
+        area = HugePageMemory(CHUNK, huge=False)
         element = self.arithmetic[name].element
         ctypes.memmove(area.address, element * (64 // len(element)), 64)
         return area

@@ -46,7 +46,7 @@ HINTS = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Step(ReadableRow):
+class MovementStep(ReadableRow):
     """One movement, done: `tracker` is what came of it. `formula`: which element of its source an element is.
 
     `node`: the LazyBuffer that it is in a trace. The first step of a view has the op "BUFFER", or "VIEW".
@@ -64,17 +64,17 @@ class Step(ReadableRow):
         return LAWS.get(self.op, "")
 
 
-def moved(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> Step:
+def moved(source: ShapeTracker, op: str, arg: Any, node: int | None = None) -> MovementStep:
     """`source` after one movement; ShapeError where it does not fit."""
     name = op.upper()
     if name not in LAWS:
         raise ShapeError(f"no movement {op!r}; there are {', '.join(LAWS).lower()}")
     arg = _CHECKS[name](source.shape, arg)
     if name == "STRIDE":
-        return Step(name, arg, _strided(source, arg), formula(name, arg, source.shape, ()), node)
+        return MovementStep(name, arg, _strided(source, arg), formula(name, arg, source.shape, ()), node)
     method = getattr(source, name.lower())
     tracker = method(*arg) if name in ("WINDOW", "DIAGONAL") else method(arg)
-    return Step(name, arg, tracker, formula(name, arg, source.shape, tracker.shape), node)
+    return MovementStep(name, arg, tracker, formula(name, arg, source.shape, tracker.shape), node)
 
 
 def read_argument(op: str, text: str) -> Any:
@@ -320,4 +320,4 @@ def _strided(source: ShapeTracker, steps: Shape) -> ShapeTracker:
     return tracker.reshape(tuple(counts)).simplify()
 
 
-__all__ = ["HINTS", "LAWS", "Step", "axes_of", "formula", "moved", "printer_of", "read_argument", "suggestion"]
+__all__ = ["HINTS", "LAWS", "MovementStep", "axes_of", "formula", "moved", "printer_of", "read_argument", "suggestion"]

@@ -35,7 +35,7 @@ from tinyexplore.uop import AxisKind, Ops
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
-    from tinyexplore.explore.recording.kept import Kept
+    from tinyexplore.explore.recording.kept import CapturedKernel
     from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Run
     from tinyexplore.explore.tracefile.trace import Trace
     from tinyexplore.target import Target
@@ -51,7 +51,7 @@ PAYS = 1.3  # times the float32 rate from which on dot instructions are worth a 
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Facts(ReadableRow):
+class KernelFacts(ReadableRow):
     """One kernel on one machine. Times in microseconds; a time of 0: nothing of that kind. JSON can hold it."""
 
     kernel: int
@@ -170,11 +170,11 @@ class Facts(ReadableRow):
         return asdict(self)
 
     @staticmethod
-    def from_data(data: Mapping[str, Any]) -> Facts:
+    def from_data(data: Mapping[str, Any]) -> KernelFacts:
         """What `as_data` wrote, also by an earlier version."""
-        known = {one.name for one in fields(Facts)}
+        known = {one.name for one in fields(KernelFacts)}
         given = {name: value for name, value in data.items() if name in known}
-        return Facts(**{**given, "missing": tuple(given.get("missing", ()))})
+        return KernelFacts(**{**given, "missing": tuple(given.get("missing", ()))})
 
     @property
     def is_disturbed(self) -> bool:
@@ -209,7 +209,7 @@ class Facts(ReadableRow):
         return self.limit_us / self.judged_us if self.judged_us else 0.0
 
 
-def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> Facts:
+def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> KernelFacts:
     """The facts of a kernel of `view` that ran with samples. Its ceilings are measured if they are not.
 
     model: whether to ask llvm-mca, 15 to 70 ms. ValueError for a kernel that cannot be compiled again here.
@@ -233,7 +233,7 @@ class _Loops:
     """What the loops of a kernel and the ceilings say together."""
 
     def __init__(
-        self, kept: Kept, kernel: Kernel, trace: Trace, names: Sequence[str], known: Ceilings, threads: int
+        self, kept: CapturedKernel, kernel: Kernel, trace: Trace, names: Sequence[str], known: Ceilings, threads: int
     ) -> None:
         self.kept, self.kernel, self.trace, self.names = kept, kernel, trace, names
         self.info: KernelInfo = trace.kernels[kept.number]
@@ -247,7 +247,7 @@ class _Loops:
         self.random = [one for one in self.pattern.operands if one.buffer is not None and _is_random(one)]
         self.random_buffers = {one.buffer for one in self.random}
 
-    def facts(self, run: Run | None) -> Facts:
+    def facts(self, run: Run | None) -> KernelFacts:
         """All but what the assembly says."""
         moved, written = self._bytes()
         operations, arithmetic, peaks, unused = self._arithmetic()
@@ -378,7 +378,7 @@ class _Loops:
 
     # *** patterns ***
 
-    def _patterns(self, moved: int, written: int) -> Facts:
+    def _patterns(self, moved: int, written: int) -> KernelFacts:
         """A Facts with what the access patterns say; the rest is 0."""
         l1, l2 = CacheShape(self.target.l1_bytes, L1_WAYS), CacheShape(self.target.l2_bytes, L2_WAYS)
         beyond_l1, near = self.pattern.traffic(l1)
@@ -453,7 +453,7 @@ class _Loops:
 
     # *** code ***
 
-    def with_code(self, found: Facts, assembly: Sequence[str], loop: HotLoop | None, tool: bool) -> Facts:
+    def with_code(self, found: KernelFacts, assembly: Sequence[str], loop: HotLoop | None, tool: bool) -> KernelFacts:
         """`found` with what the assembly says."""
         if loop is None:
             return replace(found, missing=(*found.missing, "no assembly of x86 with a loop to read"))
@@ -497,7 +497,7 @@ class _Loops:
         )
         return replace(found, **self._crossing(loop, found))
 
-    def _crossing(self, loop: HotLoop, found: Facts) -> dict[str, Any]:
+    def _crossing(self, loop: HotLoop, found: KernelFacts) -> dict[str, Any]:
         """The time of the hot loop's loads, if some operand's vectors cross cache lines."""
         loops, operands = self.pattern.hottest()
         mine = [one for one in operands if one.buffer not in (None, *self.random_buffers) and crosses_lines(one)]
@@ -530,7 +530,7 @@ def _assembly_of(view: KernelAnalyses, info: KernelInfo) -> list[str]:
     return [line.text for line in listed.lines] if listed is not None else []
 
 
-_EMPTY = Facts(
+_EMPTY = KernelFacts(
     kernel=0,
     name="",
     time_us=0.0,
@@ -555,4 +555,4 @@ _EMPTY = Facts(
     own_compute_us=0.0,
 )
 
-__all__ = ["Facts", "facts_of"]
+__all__ = ["KernelFacts", "facts_of"]

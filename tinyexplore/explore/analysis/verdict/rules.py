@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tinyexplore.explore.analysis.verdict.facts import Facts
+from tinyexplore.explore.analysis.verdict.facts import KernelFacts
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
 KINDS = (
@@ -31,162 +31,174 @@ OFF = 1.3  # a model that takes so many times the measured time is wrong: it may
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Rule(ReadableRow):
+class BottleneckRule(ReadableRow):
     """kind: what the kernel is where `holds`. threshold: as text. reason: why it lies there."""
 
     kind: str
     threshold: str
     reason: str
-    holds: Callable[[Facts], bool]
+    holds: Callable[[KernelFacts], bool]
 
 
-def explains(facts: Facts, time_us: float) -> float:
+def explains(facts: KernelFacts, time_us: float) -> float:
     """`time_us` / the time that is judged."""
     return time_us / facts.judged_us if facts.judged_us else 0.0
 
 
-def _is_compute_longer(facts: Facts) -> bool:
+def _is_compute_longer(facts: KernelFacts) -> bool:
     memory_us, compute_us = facts.least_us
     return compute_us >= memory_us
 
 
-def _launch(facts: Facts) -> bool:
+def _launch(facts: KernelFacts) -> bool:
     """The smallest kernel takes a third of it, or its work is less than half a launch."""
     is_tiny = max(facts.least_us) < 0.5 * facts.launch_us
     return facts.judged_us <= (6 if is_tiny else 3) * facts.launch_us
 
 
-def _redundant(facts: Facts) -> bool:
+def _redundant(facts: KernelFacts) -> bool:
     return facts.redundant >= 4
 
 
-def _random(facts: Facts) -> bool:
+def _random(facts: KernelFacts) -> bool:
     part = explains(facts, facts.gather_us)
     others = max(facts.busiest / facts.cycles * facts.code_share if facts.cycles else 0.0, _pattern(facts))
     return facts.gathers > 0 and facts.gather_bytes <= 64 and part >= 0.35 and part > others
 
 
-def _pattern(facts: Facts) -> float:
+def _pattern(facts: KernelFacts) -> float:
     return explains(facts, facts.pattern_us)
 
 
-def _line_use(facts: Facts) -> bool:
+def _line_use(facts: KernelFacts) -> bool:
     return facts.line_use < 0.5 and explains(facts, max(facts.pattern_us, facts.own_memory_us)) >= 0.5
 
 
-def _compute(facts: Facts) -> bool:
+def _compute(facts: KernelFacts) -> bool:
     return _is_compute_longer(facts) and facts.share >= 0.65
 
 
-def _bandwidth(facts: Facts) -> bool:
+def _bandwidth(facts: KernelFacts) -> bool:
     return not _is_compute_longer(facts) and facts.share >= 0.7
 
 
-def _rereads(facts: Facts) -> bool:
+def _rereads(facts: KernelFacts) -> bool:
     return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and not _short(facts)
 
 
-def _short(facts: Facts) -> bool:
+def _short(facts: KernelFacts) -> bool:
     """Whether the operand that costs most comes in runs of less than a cache line, far apart."""
     return 0 < facts.worst_run < 64 <= facts.worst_pitch
 
 
-def _strided_rereads(facts: Facts) -> bool:
+def _strided_rereads(facts: KernelFacts) -> bool:
     return facts.l2_traffic >= 1.8 and _pattern(facts) >= 0.5 and _short(facts)
 
 
-def _unaligned(facts: Facts) -> bool:
+def _unaligned(facts: KernelFacts) -> bool:
     part = explains(facts, facts.crossing_us)
     return part >= 0.4 and part > 1.1 * facts.code_share
 
 
-def _short_runs(facts: Facts) -> bool:
+def _short_runs(facts: KernelFacts) -> bool:
     is_far = facts.worst_pitch >= 4096 and facts.worst_run < 4096
     is_longer = facts.pattern_us >= 1.3 * facts.own_memory_us and _pattern(facts) > 0.8 * facts.code_share
     return is_far and is_longer and _pattern(facts) >= 0.5
 
 
-def _chain(facts: Facts) -> bool:
+def _chain(facts: KernelFacts) -> bool:
     return facts.has_model and facts.cycles >= 1.5 * facts.busiest and facts.code_share >= 0.5
 
 
-def _scalar(facts: Facts) -> bool:
+def _scalar(facts: KernelFacts) -> bool:
     part = facts.code_share if facts.has_model else 1.0
     return facts.has_code and facts.vector == 0 and part >= 0.4
 
 
-def _spills(facts: Facts) -> bool:
+def _spills(facts: KernelFacts) -> bool:
     return facts.has_code and facts.stack >= 4 and facts.stack >= 0.08 * facts.instructions
 
 
-def _conflicts(facts: Facts) -> bool:
+def _conflicts(facts: KernelFacts) -> bool:
     return facts.conflict_pitch >= 1024 and facts.code_share < 0.5 and _pattern(facts) < 1.0
 
 
-def _one_thread(facts: Facts) -> bool:
+def _one_thread(facts: KernelFacts) -> bool:
     own = explains(facts, facts.own_limit_us)
     is_alone = not facts.has_thread_axis and facts.all_threads > 1
     return is_alone and facts.judged_us >= 50 and own >= 0.45
 
 
-def _own_bandwidth(facts: Facts) -> bool:
+def _own_bandwidth(facts: KernelFacts) -> bool:
     return explains(facts, facts.own_limit_us) >= 0.7 and facts.own_memory_us >= facts.own_compute_us
 
 
-def _random_left(facts: Facts) -> bool:
+def _random_left(facts: KernelFacts) -> bool:
     part = explains(facts, facts.gather_us)
     return facts.gathers > 0 and facts.gather_bytes <= 64 and part >= 0.12 and part > facts.code_share
 
 
-def _ports(facts: Facts) -> bool:
+def _ports(facts: KernelFacts) -> bool:
     return facts.has_model and facts.code_share >= 0.6
 
 
-def _memory_left(facts: Facts) -> bool:
+def _memory_left(facts: KernelFacts) -> bool:
     return explains(facts, max(facts.own_memory_us, facts.pattern_us) + facts.launch_us) >= 0.6
 
 
-def _mixed_parts(facts: Facts) -> tuple[float, float]:
+def _mixed_parts(facts: KernelFacts) -> tuple[float, float]:
     """The share that instructions explain, and the share that memory explains."""
     return facts.code_share, explains(facts, max(facts.pattern_us, facts.refill_us) + facts.launch_us)
 
 
-def _mixed_compute(facts: Facts) -> bool:
+def _mixed_compute(facts: KernelFacts) -> bool:
     code, memory = _mixed_parts(facts)
     return code >= memory and code + 0.5 * memory >= 0.5
 
 
-def _mixed_bandwidth(facts: Facts) -> bool:
+def _mixed_bandwidth(facts: KernelFacts) -> bool:
     code, memory = _mixed_parts(facts)
     return memory > code and memory + 0.5 * code >= 0.5
 
 
 RULES = (
-    Rule("launch overhead", "at most 3 launches", "below, code cannot change the result by 1.5×", _launch),
-    Rule("redundant work", "4 × the accumulations", "overlap of tiles and padding stay below 1.3", _redundant),
-    Rule("random access", "gathers explain 35 %", "kernels differ up to 2× from the probe", _random),
-    Rule("strided access", "less than half of each line", "else it shows 90 % bandwidth, mostly unused", _line_use),
-    Rule("compute", "65 % of the limit", "good products reach 66 to 79 % of the peak", _compute),
-    Rule("bandwidth", "70 % of the limit", "undisturbed streams reach 74 to 117 %", _bandwidth),
-    Rule("strided access", "1.8 × the bytes, in short runs", "1.0 when each byte comes once", _strided_rereads),
-    Rule("re-reads", "1.8 × the bytes", "1.0 when each byte comes once", _rereads),
-    Rule("unaligned loads", "line-crossing loads explain 40 %", "such a load takes 2.2 × an aligned one", _unaligned),
-    Rule("strided access", "runs < 4 KB explain 50 %", "hardware prefetch stops at 4 KB", _short_runs),
-    Rule("latency", "1.5 × the busiest port", "tiles bound by ports show 1.0 to 1.25", _chain),
-    Rule("not vectorized", "no vector instruction", "a vector holds 4 to 16 values", _scalar),
-    Rule("spills", "8 % of the instructions", "good tiles have none", _spills),
-    Rule("strided access", "conflict at 1 KB or more", "padding the row gave 2.1 to 2.3×", _conflicts),
-    Rule("one thread", "45 % of one thread's limit", "then the other cores are the largest factor", _one_thread),
-    Rule("bandwidth", "70 % of its threads' limit", "a small kernel is not divided", _own_bandwidth),
-    Rule("random access", "gathers explain 12 %, instructions less", "others disturb caches of a table", _random_left),
-    Rule("compute", "instructions explain 60 %", "the model explained 77 to 94 % of such code", _ports),
-    Rule("bandwidth", "memory explains 60 %", "the edge of the rule above", _memory_left),
-    Rule("compute", "with memory, 50 %", "both take part; instructions more", _mixed_compute),
-    Rule("bandwidth", "with instructions, 50 %", "both take part; memory more", _mixed_bandwidth),
+    BottleneckRule("launch overhead", "at most 3 launches", "below, code cannot change the result by 1.5×", _launch),
+    BottleneckRule(
+        "redundant work", "4 × the accumulations", "overlap of tiles and padding stay below 1.3", _redundant
+    ),
+    BottleneckRule("random access", "gathers explain 35 %", "kernels differ up to 2× from the probe", _random),
+    BottleneckRule(
+        "strided access", "less than half of each line", "else it shows 90 % bandwidth, mostly unused", _line_use
+    ),
+    BottleneckRule("compute", "65 % of the limit", "good products reach 66 to 79 % of the peak", _compute),
+    BottleneckRule("bandwidth", "70 % of the limit", "undisturbed streams reach 74 to 117 %", _bandwidth),
+    BottleneckRule(
+        "strided access", "1.8 × the bytes, in short runs", "1.0 when each byte comes once", _strided_rereads
+    ),
+    BottleneckRule("re-reads", "1.8 × the bytes", "1.0 when each byte comes once", _rereads),
+    BottleneckRule(
+        "unaligned loads", "line-crossing loads explain 40 %", "such a load takes 2.2 × an aligned one", _unaligned
+    ),
+    BottleneckRule("strided access", "runs < 4 KB explain 50 %", "hardware prefetch stops at 4 KB", _short_runs),
+    BottleneckRule("latency", "1.5 × the busiest port", "tiles bound by ports show 1.0 to 1.25", _chain),
+    BottleneckRule("not vectorized", "no vector instruction", "a vector holds 4 to 16 values", _scalar),
+    BottleneckRule("spills", "8 % of the instructions", "good tiles have none", _spills),
+    BottleneckRule("strided access", "conflict at 1 KB or more", "padding the row gave 2.1 to 2.3×", _conflicts),
+    BottleneckRule(
+        "one thread", "45 % of one thread's limit", "then the other cores are the largest factor", _one_thread
+    ),
+    BottleneckRule("bandwidth", "70 % of its threads' limit", "a small kernel is not divided", _own_bandwidth),
+    BottleneckRule(
+        "random access", "gathers explain 12 %, instructions less", "others disturb caches of a table", _random_left
+    ),
+    BottleneckRule("compute", "instructions explain 60 %", "the model explained 77 to 94 % of such code", _ports),
+    BottleneckRule("bandwidth", "memory explains 60 %", "the edge of the rule above", _memory_left),
+    BottleneckRule("compute", "with memory, 50 %", "both take part; instructions more", _mixed_compute),
+    BottleneckRule("bandwidth", "with instructions, 50 %", "both take part; memory more", _mixed_bandwidth),
 )
 
 
-def judge(facts: Facts) -> tuple[str, str, Rule | None]:
+def judge(facts: KernelFacts) -> tuple[str, str, BottleneckRule | None]:
     """The kind; the kind that the fastest sample has (another one only where the kind is "noise"); the rule.
 
     ValueError for a kernel without samples.
@@ -198,4 +210,4 @@ def judge(facts: Facts) -> tuple[str, str, Rule | None]:
     return ("noise" if facts.is_disturbed else likely), likely, rule
 
 
-__all__ = ["KINDS", "RULES", "Rule", "explains", "judge"]
+__all__ = ["KINDS", "RULES", "BottleneckRule", "explains", "judge"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tinyexplore.explore.analysis.verdict.facts import Facts
+from tinyexplore.explore.analysis.verdict.facts import KernelFacts
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
 
@@ -33,7 +33,7 @@ class Suggestion(ReadableRow):
         return self.note
 
 
-def suggestions_for(kind: str, facts: Facts) -> Iterator[Suggestion]:
+def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
     """What helped against this kind in experiments, not tried here."""
     if facts.unused_dots and kind not in ("launch overhead", "noise"):
         yield Suggestion(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tinyexplore.explore.analysis.why.watching import Place, watched
+from tinyexplore.explore.analysis.why.watching import ReturnSite, watched
 from tinyexplore.explore.recording.expression import Printer, dtype_text, number_text
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.uop import Ops, Rule, UOp, UPat
@@ -39,11 +39,11 @@ class Obstacle(ReadableRow):
     path: Path
     wanted: str
     found: str
-    places: tuple[Place, ...] = ()
+    places: tuple[ReturnSite, ...] = ()
 
 
 @dataclass(slots=True, repr=False)
-class Match(ReadableRow):
+class MatchAttempt(ReadableRow):
     """What came of one rule on one node. `after`: what it makes of it, where it fires. `passed` of `parts` of its
     pattern match; `bound`: what its names stand for, as far as it came."""
 
@@ -71,9 +71,9 @@ class _Walk:
         self.ctx = ctx
         self.places = places
         self.printer = Printer()
-        self.match = Match(parts=_count(rule.pattern))
+        self.match = MatchAttempt(parts=_count(rule.pattern))
 
-    def run(self) -> Match:
+    def run(self) -> MatchAttempt:
         match = self.match
         for bound in self.ways([(self.rule.pattern, self.root, ())], {}, 0):
             after = self.asked(bound)
@@ -165,7 +165,7 @@ class _Walk:
         return node_text(node, self.printer)
 
 
-def matched(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = True) -> Match:
+def matched(rule: Rule, node: UOp, ctx: Any = NO_CONTEXT, *, places: bool = True) -> MatchAttempt:
     """What comes of `rule` on `node`. `ctx`: what its pass would tell it. Without `places` a function that says no is
     not watched on its way there."""
     return _Walk(rule, node, ctx, places=places).run()
@@ -235,4 +235,4 @@ def value_text(value: Any) -> str:
     return "none" if value is None else number_text(value)
 
 
-__all__ = ["NO_CONTEXT", "Match", "Obstacle", "built", "matched", "node_text"]
+__all__ = ["NO_CONTEXT", "MatchAttempt", "Obstacle", "built", "matched", "node_text"]

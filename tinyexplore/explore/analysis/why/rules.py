@@ -20,7 +20,7 @@ from tinyexplore.explore.recording.sources import package_path, rule_text
 from tinyexplore.explore.tracefile.model import Node, Stage
 from tinyexplore.explore.tracefile.pictures.graphs import reachable
 from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
-from tinyexplore.explore.tracefile.replay import Replay, ShownGraph
+from tinyexplore.explore.tracefile.replay import ShownGraph, StageReplay
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.uop import PatternMatcher, Rule, UOp
 from tinyexplore.uop.algebra import SIMPLIFY
@@ -35,7 +35,7 @@ _CODE_COLUMNS = frozenset(("rule", "law"))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Tried(Readable):
+class RuleAttempt(Readable):
     """A rule asked of a node. verdict: "fires", "stopped" by `obstacle`, or "unknown", as it would have to be told
     something that is not known here.
 
@@ -86,7 +86,7 @@ class Tried(Readable):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Fired(ReadableRow):
+class RecordedRewrite(ReadableRow):
     """A firing that was recorded: at step `step` (its number, from 1 on) `rule` made `after` of `before`."""
 
     step: int
@@ -106,9 +106,9 @@ class WhyNot(Readable):
     node: int
     what: str
     note: str
-    fired: tuple[Fired, ...]
-    could: tuple[Tried, ...]
-    stopped: tuple[Tried, ...]
+    fired: tuple[RecordedRewrite, ...]
+    could: tuple[RuleAttempt, ...]
+    stopped: tuple[RuleAttempt, ...]
 
     def table(self) -> Table:
         """One row per rule: those that could fire first, then the others, nearest miss first."""
@@ -128,7 +128,7 @@ class WhyNot(Readable):
         lines += [f"step {one.step}: {one.rule} fired" for one in self.fired]
         return "\n".join([*lines, *map(str, self.could), *map(str, self.stopped)])
 
-    def __getitem__(self, rule: str) -> Tried:
+    def __getitem__(self, rule: str) -> RuleAttempt:
         """What came of the rule of that name."""
         for one in (*self.could, *self.stopped):
             if one.rule == rule:
@@ -140,7 +140,7 @@ class WhyNot(Readable):
 # *** of live nodes ***
 
 
-def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> Tried:
+def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> RuleAttempt:
     """What came of `rule` (or the rule of that name) on `node`: that it fires, or what stopped it.
 
     ctx: what a pass would tell its rules (a `Lowering`); without one, a rule that asks for it answers "unknown".
@@ -153,7 +153,7 @@ def why_not(rule: Rule | str, node: UOp, *, ctx: Any = NO_CONTEXT) -> Tried:
     return max(tried, key=lambda one: (one.verdict == "fires", one.passed))
 
 
-def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) -> tuple[Tried, ...]:
+def could_fire(node: UOp, stage: str | None = None, *, ctx: Any = NO_CONTEXT) -> tuple[RuleAttempt, ...]:
     """The rules that would fire on `node` now: of the pass `stage`, in its order, or of all passes."""
     found = tables()
     if stage is not None and stage not in found:
@@ -178,10 +178,10 @@ def _is_about(rule: Rule, node: UOp) -> bool:
     return rule.pattern.ops is None or node.op in rule.pattern.ops
 
 
-def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> Tried:
+def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttempt:
     match = matched(rule, node, ctx, places=places)
     unknown = match.obstacle is not None and match.obstacle.kind == "context"
-    return Tried(
+    return RuleAttempt(
         rule=rule.name,
         law=rule.law,
         doc=rule.doc,
@@ -197,7 +197,7 @@ def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> Tried:
     )
 
 
-def _with_first(found: list[Tried]) -> tuple[Tried, ...]:
+def _with_first(found: list[RuleAttempt]) -> tuple[RuleAttempt, ...]:
     """The first of those that fire is the one that a pass takes."""
     return tuple(replace(one, first=place == 0) for place, one in enumerate(found))
 
@@ -205,7 +205,7 @@ def _with_first(found: list[Tried]) -> tuple[Tried, ...]:
 _NEAR = ("context", "nothing new", "function", "error", "another node", "argument", "type", "sources", "operation")
 
 
-def _nearness(one: Tried) -> tuple[float, int]:
+def _nearness(one: RuleAttempt) -> tuple[float, int]:
     assert one.obstacle is not None
     return one.parts - one.passed, _NEAR.index(one.obstacle.kind)
 
@@ -235,7 +235,7 @@ class Explainer:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.remade = Remade(trace)
-        self.replays: OrderedDict[int, Replay] = OrderedDict()
+        self.replays: OrderedDict[int, StageReplay] = OrderedDict()
         self.graphs: OrderedDict[tuple[int, int], tuple[ShownGraph, dict[int, UOp]]] = OrderedDict()
 
     def why_not(self, node: Node | int, stage: Stage | int, step: int | None = None, rule: str | None = None) -> WhyNot:
@@ -315,7 +315,7 @@ class Explainer:
         if found is None:
             replay = self.replays.get(stage.id)
             if replay is None:
-                replay = self.replays[stage.id] = Replay(self.trace, stage.id)
+                replay = self.replays[stage.id] = StageReplay(self.trace, stage.id)
             shown = replay.graph_at(step, marked=False)
             found = self.graphs[stage.id, step] = shown, self.remade.graph(shown)
             for kept in (self.replays, self.graphs):
@@ -323,7 +323,7 @@ class Explainer:
                     kept.popitem(last=False)
         return found
 
-    def _obstacle_at(self, one: Tried, shown: ShownGraph | None, place: int | None, uop: UOp) -> int | None:
+    def _obstacle_at(self, one: RuleAttempt, shown: ShownGraph | None, place: int | None, uop: UOp) -> int | None:
         """The node of the trace at which the obstacle stands."""
         if one.obstacle is None or shown is None or place is None:
             return None
@@ -332,12 +332,12 @@ class Explainer:
         return shown.nodes[place].node
 
 
-def fired_on(trace: Trace, stage: Stage, node: int) -> tuple[Fired, ...]:
+def fired_on(trace: Trace, stage: Stage, node: int) -> tuple[RecordedRewrite, ...]:
     """The firings of a stage that were about a node, or made it."""
     found = []
     for number, step in enumerate(stage.steps, 1):
         if step.rule is not None and node in (step.before, step.after):
-            found.append(Fired(number, trace.rules[step.rule].name, step.before, step.after))
+            found.append(RecordedRewrite(number, trace.rules[step.rule].name, step.before, step.after))
     return tuple(found)
 
 
@@ -399,4 +399,4 @@ def explainer(trace: Trace) -> Explainer:
     return found
 
 
-__all__ = ["Explainer", "Fired", "Tried", "WhyNot", "could_fire", "explainer", "tables", "why_not"]
+__all__ = ["Explainer", "RecordedRewrite", "RuleAttempt", "WhyNot", "could_fire", "explainer", "tables", "why_not"]

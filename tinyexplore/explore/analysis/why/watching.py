@@ -26,7 +26,7 @@ _NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Place(ReadableRow):
+class ReturnSite(ReadableRow):
     """A line of a function that came to None or False. `because`: the condition above it, where the line itself only
     returns. `values`: what the names in these lines stood for."""
 
@@ -45,15 +45,15 @@ class _Seen:
 
     def __init__(self, line: int) -> None:
         self.line = self.before = line
-        self.asked: tuple[Any, tuple[Place, ...]] | None = None
+        self.asked: tuple[Any, tuple[ReturnSite, ...]] | None = None
 
 
-class _Watch:
+class _ReturnTracer:
     def __init__(self, own: str, printer: Printer) -> None:
         self.own = own
         self.printer = printer
         self.seen: dict[FrameType, _Seen] = {}
-        self.places: tuple[Place, ...] = ()
+        self.places: tuple[ReturnSite, ...] = ()
 
     def called(self, frame: FrameType, event: str, arg: Any) -> Any:
         file = frame.f_code.co_filename
@@ -78,7 +78,7 @@ class _Watch:
                 self.places = places
         return self.within
 
-    def place(self, frame: FrameType, seen: _Seen) -> Place:
+    def place(self, frame: FrameType, seen: _Seen) -> ReturnSite:
         code = frame.f_code
         text = _line(code.co_filename, seen.line)
         because = ""
@@ -87,7 +87,7 @@ class _Watch:
         names = dict.fromkeys(_NAME.findall(f"{because} {text.partition('#')[0]}"))
         known = frame.f_locals
         values = tuple([(name, self.value(known[name])) for name in names if name in known])
-        return Place(code.co_name, package_path(code.co_filename), seen.line, text, because, values)
+        return ReturnSite(code.co_name, package_path(code.co_filename), seen.line, text, because, values)
 
     def value(self, value: Any) -> str:
         if isinstance(value, UOp):
@@ -104,9 +104,9 @@ class _Watch:
 
 def watched(
     function: Callable[..., Any], arguments: Sequence[Any], printer: Printer | None = None
-) -> tuple[Place, ...]:
+) -> tuple[ReturnSite, ...]:
     """Where `function(*arguments)` comes to None or False; the innermost of the calls that did first."""
-    watch = _Watch(function.__code__.co_filename, printer or Printer())
+    watch = _ReturnTracer(function.__code__.co_filename, printer or Printer())
     before = sys.gettrace()
     sys.settrace(watch.called)
     try:
@@ -124,4 +124,4 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-__all__ = ["MOST_PLACES", "Place", "watched"]
+__all__ = ["MOST_PLACES", "ReturnSite", "watched"]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from tinyexplore.explore.analysis.opts import to_opt
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.kernel import apply_opt
 
 
@@ -24,7 +24,7 @@ class ApplyOpt:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         opt = to_opt(self.opt)
         if place.parent is not None and place.parent.edited is not None:
             raise Refused(

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.kernel import Kernel
 from tinyexplore.trace import recording
 
@@ -26,7 +26,7 @@ class AsCaptured:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         def make() -> Kernel:
             """Where the heuristics chose these opts, by them once more: they tell their reasons."""
             with recording(None):

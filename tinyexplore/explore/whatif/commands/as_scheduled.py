@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.commands.overriding import reschedule
 from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,5 +21,5 @@ class AsScheduled:
     def about(self) -> None:
         return None
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         return reschedule(place, self.schedule, frozenset(), frozenset())

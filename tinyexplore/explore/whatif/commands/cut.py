@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.commands.overriding import edge_at, overrides_at, reschedule
 from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Cut:
     def about(self) -> None:
         return None
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         edge = edge_at(place, self.schedule, self.src, self.dst)
         if edge.against_cut:
             raise Refused(edge.against_cut)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from tinyexplore.codegen import Pass
 from tinyexplore.explore.whatif.commands.rules import changes_of, pipeline_with, try_out_rule
 from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.explore.whatif.playground.pipeline import Disabled, rewrites
 from tinyexplore.uop import Rule
 
@@ -27,17 +27,17 @@ class DisableRule:
     def about(self) -> None:
         return None
 
-    def pipeline(self, place: Place, _: int) -> Sequence[Pass]:
+    def pipeline(self, place: CommandContext, _: int) -> Sequence[Pass]:
         """The passes that a kernel goes through."""
         return pipeline_with(place, Disabled(self.rule))
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         passes = self.pipeline(place, 0)
         rule = self._rule(place)
         kernels = sorted(place.bench.subjects)
         return try_out_rule(place, rule, f"without {self.rule}", kernels, lambda _: passes, lambda fired: False)
 
-    def _rule(self, place: Place) -> Rule | None:
+    def _rule(self, place: CommandContext) -> Rule | None:
         of_passes = [rule for step in rewrites() for rule in step.table.rules]
         inserted = [rule for change in changes_of(place, place.parent) if (rule := getattr(change, "rule", None))]
         return next((rule for rule in of_passes + inserted if getattr(rule, "name", "") == self.rule), None)

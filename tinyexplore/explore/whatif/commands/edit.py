@@ -9,12 +9,12 @@ from tinyexplore.compile.search import refusal_of
 from tinyexplore.explore.analysis.opts import WhatIfError, to_opts
 from tinyexplore.explore.tracefile.model import Diagnostic, Edited, KernelVariant
 from tinyexplore.explore.whatif.commands.opts import try_out
-from tinyexplore.explore.whatif.editing.asking import Text, Tried, check_signature, tried, verdict_words
+from tinyexplore.explore.whatif.editing.asking import EditResult, Text, check_signature, tried, verdict_words
 from tinyexplore.explore.whatif.editing.linear import ProgramError, check_program, parse_program
 from tinyexplore.explore.whatif.editing.stages import base_program, stage_text, stages_of
-from tinyexplore.explore.whatif.measure import Measured
+from tinyexplore.explore.whatif.measure import Measurement
 from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.explore.whatif.variant import executed
 from tinyexplore.trace import recording
 from tinyexplore.uop import UOp
@@ -37,7 +37,7 @@ class Edit:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         if self.stage == "opts":
             return self._opts(place)
         if self.stage not in (known := stages_of(place, self.kernel)):
@@ -52,7 +52,7 @@ class Edit:
     def _told(self) -> dict[str, int | str]:
         return {"kernel": self.kernel, "stage": self.stage, "text": self.text}
 
-    def _opts(self, place: Place) -> Outcome:
+    def _opts(self, place: CommandContext) -> Outcome:
         try:
             opts = to_opts(self.text)
         except WhatIfError as error:
@@ -60,7 +60,7 @@ class Edit:
             raise Refused(str(error), rest=Outcome(edited=edited)) from None
         return try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, opts))
 
-    def _tried(self, place: Place) -> Outcome:
+    def _tried(self, place: CommandContext) -> Outcome:
         bench, number = place.bench, self.kernel
         device = bench.subjects[number].device
         if why := bench.under_settings(lambda: refusal_of(device)):
@@ -98,7 +98,9 @@ class Edit:
         return tuple(one.uop for one in lines)
 
 
-def variant_of_edit(place: Place, found: Tried, stage: str, text: str, uops: tuple[UOp, ...]) -> KernelVariant:
+def variant_of_edit(
+    place: CommandContext, found: EditResult, stage: str, text: str, uops: tuple[UOp, ...]
+) -> KernelVariant:
     """The kernel of the branch with what the edit made of it."""
     assert place.parent is not None
     variant = place.parent.kernels[0]
@@ -111,7 +113,7 @@ def variant_of_edit(place: Place, found: Tried, stage: str, text: str, uops: tup
         stages=(),
         compile_us=found.compile_us,
         uops=executed(uops) if uops else variant.uops,
-        **{"verdict": "unknown", **Measured(found.times_us, found.edited.before_us).fields()},
+        **{"verdict": "unknown", **Measurement(found.times_us, found.edited.before_us).fields()},
     )
 
 

@@ -11,7 +11,7 @@ from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.explore.whatif.commands.rules import rule_named, try_out_rule
 from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.explore.whatif.playground.intermediate import graph_at
 from tinyexplore.explore.whatif.playground.pipeline import fired_everywhere, fired_once, passes_from
 
@@ -32,7 +32,7 @@ class FireRule:
     def about(self) -> None:
         return None
 
-    def pipeline(self, place: Place, _: int) -> Sequence[Pass]:
+    def pipeline(self, place: CommandContext, _: int) -> Sequence[Pass]:
         """The passes that the kernel goes through."""
         rule = rule_named(self.rule)
         graph = graph_at(place.bench, self.kernel, self.stage, self.step)
@@ -44,7 +44,7 @@ class FireRule:
             raise WhatIfError(f"no node {self.node} in kernel {self.kernel} after step {self.step} of {self.stage}")
         return passes_from(self.stage, graph.root, fired_once(self.stage, rule, node))
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         rule = rule_named(self.rule)
         place.bench.subjects[self.kernel]
         passes = self.pipeline(place, self.kernel)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,5 +21,5 @@ class HandCode:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         return try_out(place, self.kernel, lambda: place.bench.hand_coded(self.kernel))

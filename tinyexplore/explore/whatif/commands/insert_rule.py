@@ -9,7 +9,7 @@ from typing import ClassVar
 from tinyexplore.codegen import Pass
 from tinyexplore.explore.whatif.commands.rules import pipeline_with, rule_named, try_out_rule
 from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.explore.whatif.playground.pipeline import Inserted
 
 
@@ -27,11 +27,11 @@ class InsertRule:
     def about(self) -> None:
         return None
 
-    def pipeline(self, place: Place, _: int) -> Sequence[Pass]:
+    def pipeline(self, place: CommandContext, _: int) -> Sequence[Pass]:
         """The passes that a kernel goes through."""
         return pipeline_with(place, Inserted(rule_named(self.rule), self.stage, self.position))
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         rule = rule_named(self.rule)
         passes = self.pipeline(place, 0)
         kernels = sorted(place.bench.subjects)

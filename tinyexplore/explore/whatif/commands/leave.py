@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.commands.overriding import overrides_at, reschedule
 from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Leave:
     def about(self) -> None:
         return None
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         cut, join = overrides_at(place)
         if self.src not in cut | join:
             raise Refused(f"node {self.src} is neither cut nor joined here: the scheduler decides on it")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.kernel import Kernel, OptError
 
 
@@ -18,7 +18,7 @@ class _Known(Exception):
         self.branch = branch
 
 
-def try_out(place: Place, number: int, make: Callable[[], Kernel]) -> Outcome:
+def try_out(place: CommandContext, number: int, make: Callable[[], Kernel]) -> Outcome:
     """The kernel that `make` gives, compiled and timed; or the branch that has it already."""
 
     def accept(kernel: Kernel) -> None:

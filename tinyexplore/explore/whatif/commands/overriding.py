@@ -5,16 +5,16 @@ from __future__ import annotations
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.analysis.why.fusions import Edge, Fusions
 from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 
 
-def overrides_at(place: Place) -> tuple[frozenset[int], frozenset[int]]:
+def overrides_at(place: CommandContext) -> tuple[frozenset[int], frozenset[int]]:
     """Where the branch to go on from is cut and joined."""
     variant = None if place.parent is None else place.parent.schedule
     return (frozenset(), frozenset()) if variant is None else (frozenset(variant.cut), frozenset(variant.join))
 
 
-def edge_at(place: Place, schedule: int, src: int, dst: int) -> Edge:
+def edge_at(place: CommandContext, schedule: int, src: int, dst: int) -> Edge:
     """The edge as it is in the branch to go on from; WhatIfError where there is none."""
     rescheduling = place.rescheduling
     if schedule not in rescheduling.graphs:
@@ -27,7 +27,7 @@ def edge_at(place: Place, schedule: int, src: int, dst: int) -> Edge:
     return fusions.edge(src, dst)
 
 
-def reschedule(place: Place, schedule: int, cut: frozenset[int], join: frozenset[int]) -> Outcome:
+def reschedule(place: CommandContext, schedule: int, cut: frozenset[int], join: frozenset[int]) -> Outcome:
     """The schedule with these overrides, compiled, compared and timed; or the branch that has it already."""
     if schedule not in place.rescheduling.graphs:
         raise WhatIfError(f"stage {schedule} scheduled nothing that could be scheduled again")

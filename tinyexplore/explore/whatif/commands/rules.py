@@ -8,9 +8,9 @@ from tinyexplore.codegen import PASSES, Pass
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.tracefile.model import Branch
 from tinyexplore.explore.whatif.outcome import Cancelled, Outcome, Refused
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.explore.whatif.playground.pipeline import Change, Disabled, Inserted, NoSuchPass, passes_with
-from tinyexplore.explore.whatif.playground.trying import Checks, Fired, told, try_kernel
+from tinyexplore.explore.whatif.playground.trying import Checks, UOpRewrite, told, try_kernel
 from tinyexplore.explore.whatif.playground.written import written
 from tinyexplore.uop import Rule
 
@@ -23,7 +23,7 @@ def rule_named(name: str) -> Rule:
         raise WhatIfError(str(error.args[0])) from None
 
 
-def changes_of(place: Place, branch: Branch | None) -> list[Change]:
+def changes_of(place: CommandContext, branch: Branch | None) -> list[Change]:
     """The rules that are inserted and disabled in a branch, all the way from the capture on."""
     found: list[Change] = []
     while branch is not None:
@@ -36,7 +36,7 @@ def changes_of(place: Place, branch: Branch | None) -> list[Change]:
     return found
 
 
-def pipeline_with(place: Place, change: Change) -> tuple[Pass, ...]:
+def pipeline_with(place: CommandContext, change: Change) -> tuple[Pass, ...]:
     """The pipeline of the branch to go on from, and one more change."""
     try:
         return passes_with([*changes_of(place, place.parent), change])
@@ -45,12 +45,12 @@ def pipeline_with(place: Place, change: Change) -> tuple[Pass, ...]:
 
 
 def try_out_rule(
-    place: Place,
+    place: CommandContext,
     rule: Rule | None,
     name: str,
     kernels: Sequence[int],
     passes_for: Callable[[int], Sequence[Pass]],
-    is_asked: Callable[[Fired], bool],
+    is_asked: Callable[[UOpRewrite], bool],
 ) -> Outcome:
     """The kernels through `passes_for` each; Refused where nothing came of it but what cannot be compiled."""
     checks = Checks()
@@ -68,7 +68,7 @@ def try_out_rule(
     return outcome
 
 
-def passes_of(command: object, place: Place, number: int) -> Sequence[Pass]:
+def passes_of(command: object, place: CommandContext, number: int) -> Sequence[Pass]:
     """The pipeline that a command sends a kernel through: the engine's, unless it is about rules."""
     pipeline = getattr(command, "pipeline", None)
     return PASSES if pipeline is None else pipeline(place, number)

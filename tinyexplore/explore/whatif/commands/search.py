@@ -10,13 +10,13 @@ from tinyexplore.compile.search import searched
 from tinyexplore.explore.tracefile.model import Search as SearchData
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.outcome import Cancelled, Outcome, Refused
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.kernel import Kernel
-from tinyexplore.trace import Event, Measured, Recorder, Searched, Searching, recording, showing_progress
+from tinyexplore.trace import CandidateMeasured, Event, Recorder, Searched, Searching, recording, showing_progress
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchOpts:
     """The kernel with the opts that a beam of `width` finds fastest by measuring, and all that it tried."""
 
     kernel: int
@@ -27,7 +27,7 @@ class Search:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         if self.width < 1:
             raise Refused(f"a beam is 1 kernel wide at least, not {self.width}")
         listener = Listener(self.kernel, place)
@@ -41,7 +41,7 @@ class Search:
         note = "" if found is None or is_better else found.reason
         return Outcome(outcome.kernels, same=outcome.same, note=note, search=found)
 
-    def _searched(self, place: Place, listener: Listener) -> Kernel:
+    def _searched(self, place: CommandContext, listener: Listener) -> Kernel:
         subject = place.bench.subjects[self.kernel]
         with recording(listener), showing_progress(listener if place.shows_progress else None):
             return searched(subject.device, place.bench.unchanged(self.kernel), self.width)
@@ -59,7 +59,7 @@ def _outcome(event: Searched) -> SearchData:
 class Listener(Recorder):
     """Hears what a search tells: candidates and progress go on to the place, and there it is ended, too."""
 
-    def __init__(self, kernel: int, place: Place) -> None:
+    def __init__(self, kernel: int, place: CommandContext) -> None:
         super().__init__()
         self.kernel = kernel
         self.place = place
@@ -68,7 +68,7 @@ class Listener(Recorder):
 
     def record(self, event: Event) -> None:
         match event:
-            case Measured(kernel, seconds, note):
+            case CandidateMeasured(kernel, seconds, note):
                 self.tried += 1
                 time_us = None if math.isinf(seconds) else round(seconds * 1e6, 3)
                 self.place.candidate(self.kernel, tuple(map(str, kernel.applied)), time_us, note)
@@ -81,4 +81,4 @@ class Listener(Recorder):
             raise Cancelled
 
 
-__all__ = ["Search"]
+__all__ = ["SearchOpts"]

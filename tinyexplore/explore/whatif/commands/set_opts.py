@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tinyexplore.explore.analysis.opts import to_opts
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,6 @@ class SetOpts:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         opts = to_opts(self.opts)
         return try_out(place, self.kernel, lambda: place.bench.with_opts(self.kernel, opts))

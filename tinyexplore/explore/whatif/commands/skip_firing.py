@@ -10,7 +10,7 @@ from tinyexplore.codegen import Pass
 from tinyexplore.explore.analysis.opts import WhatIfError
 from tinyexplore.explore.whatif.commands.rules import try_out_rule
 from tinyexplore.explore.whatif.outcome import Outcome
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.explore.whatif.playground.intermediate import graph_at
 from tinyexplore.explore.whatif.playground.pipeline import passes_skipping
 from tinyexplore.uop import Rule, UOp
@@ -30,18 +30,18 @@ class SkipFiring:
     def about(self) -> None:
         return None
 
-    def pipeline(self, place: Place, _: int) -> Sequence[Pass]:
+    def pipeline(self, place: CommandContext, _: int) -> Sequence[Pass]:
         """The passes that the kernel goes through."""
         rule, node = self._firing(place)
         return passes_skipping(self.stage, rule.name, node)
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         rule, _ = self._firing(place)
         passes = self.pipeline(place, self.kernel)
         words = f"without {rule.name} at step {self.step} of {self.stage}"
         return try_out_rule(place, rule, words, [self.kernel], lambda _: passes, lambda fired: False)
 
-    def _firing(self, place: Place) -> tuple[Rule, UOp]:
+    def _firing(self, place: CommandContext) -> tuple[Rule, UOp]:
         graph = graph_at(place.bench, self.kernel, self.stage, self.step)
         if graph.fired is None:
             raise WhatIfError(f"step {self.step} of {self.stage} is no firing: a node was made anew for its sources")

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tinyexplore.explore.whatif.commands.opts import try_out
 from tinyexplore.explore.whatif.outcome import Outcome, Refused
-from tinyexplore.explore.whatif.place import Place
+from tinyexplore.explore.whatif.place import CommandContext
 from tinyexplore.kernel import undo_opt
 
 
@@ -23,7 +23,7 @@ class UndoOpt:
     def about(self) -> int:
         return self.kernel
 
-    def carry_out(self, place: Place) -> Outcome:
+    def carry_out(self, place: CommandContext) -> Outcome:
         if place.parent is not None and place.parent.edited is not None and place.parent.parent is not None:
             return Outcome(same=place.branches[place.parent.parent])
         if not place.bench.under_settings(lambda: place.kernel(self.kernel)).applied:

@@ -11,11 +11,11 @@ from tinyexplore.explore.analysis.why.remade import Remade
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.explore.tracefile.model import Stage
 from tinyexplore.explore.tracefile.readable import ReadableRow
-from tinyexplore.explore.tracefile.replay import Replay
+from tinyexplore.explore.tracefile.replay import StageReplay
 from tinyexplore.explore.tracefile.trace import Trace
-from tinyexplore.explore.whatif.bench import Bench
+from tinyexplore.explore.whatif.bench import KernelBench
 from tinyexplore.explore.whatif.playground.pipeline import pass_named
-from tinyexplore.explore.whatif.playground.trying import Fired, lowered_by
+from tinyexplore.explore.whatif.playground.trying import UOpRewrite, lowered_by
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import UOp
 
@@ -25,10 +25,10 @@ class Intermediate(ReadableRow):
     """The graph of a kernel in the middle of a pass. `fired`: the firing that was the last step, if it was one."""
 
     root: UOp
-    fired: Fired | None
+    fired: UOpRewrite | None
 
 
-def graph_at(bench: Bench, number: int, stage: str, step: int) -> Intermediate:
+def graph_at(bench: KernelBench, number: int, stage: str, step: int) -> Intermediate:
     """The graph of captured kernel `number` after `step` steps of pass `stage`."""
     if number not in bench.subjects:
         raise WhatIfError(f"no kernel {number} that can be compiled again; there are: {sorted(bench.subjects)}")
@@ -42,7 +42,7 @@ def graph_at(bench: Bench, number: int, stage: str, step: int) -> Intermediate:
         raise WhatIfError(f"step {step} of {stage}: in kernel {number} it has {len(row.steps)} steps")
     remade = Remade(trace)
     if row.steps:
-        shown = Replay(trace, row.id).graph_at(step, marked=False)
+        shown = StageReplay(trace, row.id).graph_at(step, marked=False)
         root = remade.graph(shown)[shown.root[0]]
     else:
         root = remade.uop(row.before[0])
@@ -50,7 +50,7 @@ def graph_at(bench: Bench, number: int, stage: str, step: int) -> Intermediate:
     return Intermediate(root, next((one for one in fired if one.stage == stage and one.step == step), None))
 
 
-def _lowering(bench: Bench, number: int) -> Trace:
+def _lowering(bench: KernelBench, number: int) -> Trace:
     """How a kernel goes through the passes, as a trace of nothing else."""
     recorder = Recorder()
     with recording(None):

@@ -22,7 +22,7 @@ from tinyexplore.util import Context
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Match(ReadableRow):
+class RuleMatch(ReadableRow):
     """Where a rule would fire: on `node` of the trace, which stands in the graph of stage number `stage` (the pass
     `name`) after `step` of its steps. `verdict`: whether what it would make means the same."""
 
@@ -46,11 +46,11 @@ class Match(ReadableRow):
 class MatchList(ReadableRow):
     """The matches of one rule, as the panel of rules lists them."""
 
-    places: tuple[Match, ...]
+    places: tuple[RuleMatch, ...]
     """Nodes at which the rule would fire, in the order of the passes."""
 
 
-class Places(tuple[Match, ...]):
+class RuleMatches(tuple[RuleMatch, ...]):
     """Places, which print as one line each."""
 
     def __repr__(self) -> str:
@@ -61,14 +61,14 @@ class Places(tuple[Match, ...]):
 
 def matches_of(
     trace: Trace, rule: Rule, kernel: int | None = None, stage: str | None = None, checks: Checks | None = None
-) -> Places:
+) -> RuleMatches:
     """Every node that `rule` would fire on, in the first pass with rules (or in `stage`) that comes upon it."""
     if stage is not None:
         pass_named(stage)
-    return Places(_found(trace, rule, kernel, stage, checks or Checks()))
+    return RuleMatches(_found(trace, rule, kernel, stage, checks or Checks()))
 
 
-def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: Checks) -> Iterator[Match]:
+def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, checks: Checks) -> Iterator[RuleMatch]:
     remade = Remade(trace)
     names = {stage} if stage is not None else {step.name for step in rewrites()}
     seen: set[tuple[int | None, int]] = set()
@@ -90,7 +90,7 @@ def _found(trace: Trace, rule: Rule, kernel: int | None, stage: str | None, chec
                     continue
                 after = matched(rule, uop, context, places=False).after
                 if after is not None:
-                    yield Match(
+                    yield RuleMatch(
                         rule=rule.name,
                         kernel=row.kernel,
                         stage=row.id,
@@ -121,4 +121,4 @@ def _nodes_of(trace: Trace, stage: Stage) -> Iterator[tuple[int, int]]:
                 fresh.extend(trace.nodes[one].src)
 
 
-__all__ = ["Match", "MatchList", "Places", "matches_of"]
+__all__ = ["RuleMatch", "MatchList", "RuleMatches", "matches_of"]

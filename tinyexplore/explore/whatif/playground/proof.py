@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tinyexplore.dtype import DType, dtypes
 from tinyexplore.explore.tracefile.readable import ReadableRow
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 from tinyexplore.uop.bounds import bounds
 
 LIMIT_MS = 1000
@@ -70,7 +70,7 @@ def proved(before: UOp, after: UOp, cut: frozenset[UOp]) -> Proof:
     return Proof("unknown")
 
 
-_EXACT_OPS = (Group.BINARY - {Ops.FDIV, Ops.POW, Ops.SCALE}) | {Ops.NEG, Ops.WHERE, Ops.CAST, Ops.CONST}
+_EXACT_OPS = (OpGroups.BINARY - {Ops.FDIV, Ops.POW, Ops.SCALE}) | {Ops.NEG, Ops.WHERE, Ops.CAST, Ops.CONST}
 
 
 def _is_exact(root: UOp, cut: frozenset[UOp]) -> bool:
