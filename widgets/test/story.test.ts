@@ -79,7 +79,7 @@ const TRACE = {
 test("each chapter says what is in the trace", () => {
   const told = chapters(new TraceIndex(TRACE)).map(({ key, sentence }) => [key, sentence]);
   assert.deepEqual(told, [
-    ["python", "2 lines of your Python asked for 3 operations on tensors: 2 by + and 1 by sum."],
+    ["python", "2 lines of your Python built 3 operations on tensors: 2 by + and 1 by sum."],
     [
       "tensors",
       "They are a graph of 4 nodes: 1 is memory that holds values, 1 only looks at values in another shape and 2 compute.",
@@ -109,7 +109,7 @@ test("what was there before the capture is told apart from what its lines asked 
   const index = new TraceIndex({ ...TRACE, nodes } as unknown as Trace);
   assert.match(
     chapters(index)[0].sentence,
-    /asked for 3 operations on tensors: 2 by \+ and 1 by sum\. 2 more were there before\.$/,
+    /built 3 operations on tensors: 2 by \+ and 1 by sum\. 2 more were there before\.$/,
   );
   assert.deepEqual(
     askingLines(index).map(({ asked, earlier }) => [asked, earlier]),
