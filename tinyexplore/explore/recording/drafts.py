@@ -32,7 +32,7 @@ from tinyexplore.renderer import ProgramSpec
 from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import TENSOR_CORES
 from tinyexplore.trace import Ran, Retimed, SourceLine
-from tinyexplore.uop import Group, Ops, UOp
+from tinyexplore.uop import OpGroups, Ops, UOp
 
 
 def opt_text(opt: Any) -> str:
@@ -52,7 +52,7 @@ def arithmetic_of(uops: Sequence[UOp]) -> tuple[str, ...]:
             found[_DOTS[node.op]] = None
         elif node.op is Ops.WMMA and TENSOR_CORES[node.arg].tiles:
             found[f"{TENSOR_CORES[node.arg].factor.name} tile"] = None
-        elif node.op in Group.ALU and dtypes.is_float(node.dtype):
+        elif node.op in OpGroups.ALU and dtypes.is_float(node.dtype):
             found["float64" if node.dtype.scalar is dtypes.float64 else "float32"] = None
     return tuple(found)
 

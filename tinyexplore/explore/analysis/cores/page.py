@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from tinyexplore.explore.analysis.cores.picture import hue_of, lanes_text
-from tinyexplore.explore.analysis.cores.view import Held, elements, formulas
+from tinyexplore.explore.analysis.cores.view import FragmentElement, elements, formulas
 from tinyexplore.target import TensorCore
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _core(core: TensorCore, place: int) -> str:
     )
 
 
-def _said(core: TensorCore, held: tuple[Held, ...], lane: int) -> str:
+def _said(core: TensorCore, held: tuple[FragmentElement, ...], lane: int) -> str:
     """What a lane holds, as text."""
     parts = []
     for matrix in "ABC":
@@ -154,7 +154,7 @@ def _said(core: TensorCore, held: tuple[Held, ...], lane: int) -> str:
     return f'<div class="say{lane}"><b>{holder} {lane}</b>, {place} by {place}:{"".join(parts)}</div>'
 
 
-def _matrix(core: TensorCore, held: tuple[Held, ...], matrix: str) -> str:
+def _matrix(core: TensorCore, held: tuple[FragmentElement, ...], matrix: str) -> str:
     rows, columns = core.layouts[matrix].shape
     two_lines = max(core.dims) <= _CELLS
     cells = {(one.row, one.column): one for one in held if one.matrix == matrix}
@@ -168,7 +168,7 @@ def _matrix(core: TensorCore, held: tuple[Held, ...], matrix: str) -> str:
     return f'<table class="m {matrix}{size}">{caption}<thead><tr><th></th>{head}</tr></thead>{"".join(body)}</table>'
 
 
-def _cell(core: TensorCore, one: Held, *, two_lines: bool) -> str:
+def _cell(core: TensorCore, one: FragmentElement, *, two_lines: bool) -> str:
     lanes = " ".join(f"l{lane}" for lane in one.lanes)
     lane, register = core.holder
     title = f"{one.matrix}[{one.row}, {one.column}] · {lane} {lanes_text(one)} · {register} {one.register}"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.wellformed import write_text
-from tinyexplore.target import AMX, GPUS, TENSOR_CORES, Layout, TensorCore, UnknownTarget, choice_of
+from tinyexplore.target import AMX, GPUS, TENSOR_CORES, FragmentLayout, TensorCore, UnknownTarget, choice_of
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.comparing.comparison import Captured
+    from tinyexplore.explore.analysis.comparing.comparison import HasTrace
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Held(ReadableRow):
+class FragmentElement(ReadableRow):
     """An element of a matrix ("A", "B" or "C"), and who holds it: one lane, or several the same, in one register. Of
     the tile registers of a CPU, `lanes` are rows of the tile and `register` is a place in the row."""
 
@@ -56,7 +56,7 @@ class TensorCores:
     def __str__(self) -> str:
         return "\n\n".join(core_text(core) for core in self.cores) or f"{self.title}: none"
 
-    def elements(self, core: int | str = 0) -> tuple[Held, ...]:
+    def elements(self, core: int | str = 0) -> tuple[FragmentElement, ...]:
         """Every element of A, B and C of a core, row by row."""
         return elements(self[core])
 
@@ -85,7 +85,7 @@ class TensorCores:
         return f'<iframe title="tensor cores" srcdoc="{escape(self.to_html())}" {frame}></iframe>'
 
 
-def tensor_cores(of: str | Captured) -> TensorCores:
+def tensor_cores(of: str | HasTrace) -> TensorCores:
     """The tensor cores of a GPU (`"sm_80"`), the tile registers of a CPU (`"sapphirerapids"`), the core of a name
     (`"mma_m16n8k16_f16"`), or those that the kernels of a capture use. ValueError for a name that is none of these."""
     if not isinstance(of, str):
@@ -111,7 +111,7 @@ def features_of_cpu(name: str) -> frozenset[str] | None:
         return None
 
 
-def elements(core: TensorCore) -> tuple[Held, ...]:
+def elements(core: TensorCore) -> tuple[FragmentElement, ...]:
     """Every element of A, B and C, row by row."""
     found: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
     for matrix, layout in core.layouts.items():
@@ -119,7 +119,8 @@ def elements(core: TensorCore) -> tuple[Held, ...]:
             for register in range(layout.registers):
                 found.setdefault((matrix, *layout.place(lane, register)), []).append((lane, register))
     return tuple(
-        Held(*place, tuple(lane for lane, _ in holders), holders[0][1]) for place, holders in sorted(found.items())
+        FragmentElement(*place, tuple(lane for lane, _ in holders), holders[0][1])
+        for place, holders in sorted(found.items())
     )
 
 
@@ -146,7 +147,7 @@ def formulas(core: TensorCore) -> list[str]:
     ]
 
 
-def coordinate_text(bits: tuple[str, ...], core: TensorCore, layout: Layout) -> str:
+def coordinate_text(bits: tuple[str, ...], core: TensorCore, layout: FragmentLayout) -> str:
     """A coordinate as arithmetic: `lane // 4 + register // 2 % 2 * 8`."""
     sizes, parts, place = {"L": core.lanes, "r": layout.registers}, [], 0
     fields = dict(zip("Lr", [name.split()[0] for name in core.holder]))
@@ -162,4 +163,4 @@ def coordinate_text(bits: tuple[str, ...], core: TensorCore, layout: Layout) -> 
     return " + ".join(sorted(parts, key=lambda part: part.startswith(fields["r"])))
 
 
-__all__ = ["Held", "TensorCores", "core_text", "elements", "formulas", "tensor_cores"]
+__all__ = ["FragmentElement", "TensorCores", "core_text", "elements", "formulas", "tensor_cores"]
