@@ -392,7 +392,7 @@ export interface FusedKernel {
   high_us: number | null;
 }
 
-/** An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same generated inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding. `magnitude`: of the largest finite element; `tolerance`: what `same` allows, relative to the elements (0: none). */
+/** An output of a schedule in a branch beside the same of the schedule as captured, both computed from the same made up inputs. `difference`: the largest between two finite elements that were looked at; `same`: no more than rounding. `magnitude`: of the largest finite element; `tolerance`: what `same` allows, relative to the elements (0: none). */
 export interface OutputCheck {
   node: number;
   difference: number;
