@@ -53,6 +53,7 @@ def test_a_narrow_explorer_is_without_grave_findings(open_page: Open) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_chapter_of_the_story_is_without_grave_findings(open_page: Open, scheme: str) -> None:
     tab = open_page(busy=False, scheme=scheme, mode="story")
+    tab.wait_for_selector(".story[data-step]")
     told = {}
     for chapter in tab.locator(".chapter").all_inner_texts():
         tab.click(f".chapter >> text={chapter}")

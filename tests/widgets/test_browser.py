@@ -804,3 +804,18 @@ def test_lines_out_of_sight_are_coloured_when_they_come_near_and_panels_made_whe
     assert tab.is_visible(".glossary dt")
     tab.keyboard.press("ArrowRight")  # the stepper answers, looked at or not
     assert state(tab)["cursor"]["panel"] == "rewrites"
+
+
+def test_the_rewrites_play_from_firing_to_firing_and_pause(open_page: Open) -> None:
+    tab = open_page()
+    tab.evaluate(f"tinyexplore.handle.go({{stage: {stage('simplify')}, step: 0}})")
+    tab.select_option(".stepper .speed >> visible=true", "4")
+    tab.focus(".tinyexplore")
+    tab.keyboard.press(" ")
+    wait_until(tab, "tinyexplore.handle.state.cursor.step > 1")
+    assert tab.inner_text(".play-firings >> visible=true") == "pause"
+    tab.keyboard.press(" ")
+    at = state(tab)["cursor"]
+    tab.wait_for_timeout(600)
+    assert state(tab)["cursor"] == at
+    assert tab.inner_text(".play-firings >> visible=true") == "play"

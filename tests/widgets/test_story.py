@@ -26,16 +26,15 @@ def now(tab: Any) -> str:
 
 def test_a_newcomer_walks_through_the_story_by_key_and_ends_in_the_workbench(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, mode="")
-    tab.wait_for_selector(".sentence:not(:empty)")
+    tab.wait_for_selector(".story[data-step]")
     assert tab.locator(".chapter").all_inner_texts() == TITLES
     sentences, pictures = [], []
     for title in TITLES:
         assert now(tab) == title
         sentences.append(tab.inner_text(".sentence"))
         pictures.append(tab.inner_html(".picture"))
-        tab.keyboard.press("ArrowRight")
-    assert sentences[0] == "4 lines of your Python built 20 operations on tensors."
-    assert sentences[2].startswith("The scheduler makes 2 kernels of them")
+        tab.keyboard.press("Shift+ArrowRight")
+    assert sentences[0].startswith("These 4 lines build 20 tensor operations.")
     assert len(set(sentences)) == len(set(pictures)) == len(TITLES)
     assert tab.evaluate("tinyexplore.handle.mode") == "workbench"
     assert tab.locator(".pipeline").is_visible()
@@ -43,11 +42,12 @@ def test_a_newcomer_walks_through_the_story_by_key_and_ends_in_the_workbench(ope
 
 def test_the_story_goes_back_by_button_and_key(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, mode="story")
+    tab.wait_for_selector(".story[data-step]")
     tab.click(".chapter >> nth=3")
-    assert tab.locator(".nest .loop-head").count() == len(TRACE.kernels[0].axes)
-    tab.keyboard.press("ArrowLeft")
+    assert tab.locator(".nest-row .axis-tag").count() == len(TRACE.kernels[1].axes)  # the slowest
+    tab.keyboard.press("Shift+ArrowLeft")
     assert now(tab) == "Kernels"
-    tab.click(".turn button >> nth=0")
+    tab.click(".turn button >> nth=0")  # a step back: the last one of the page before
     assert now(tab) == "Tensors"
     tab.click(".turn .next")
     assert now(tab) == "Kernels"
@@ -61,13 +61,14 @@ def test_the_choice_is_remembered(open_page: Open) -> None:  # noqa: F811
     tab.keyboard.press("w")
     tab.wait_for_selector(".story")
     tab.goto(tab.url.split("#")[0])
-    tab.wait_for_selector(".story .sentence")
+    tab.wait_for_selector(".story[data-step]")
 
 
 def test_leaving_the_story_opens_the_workbench_at_its_place(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False, mode="story")
+    tab.wait_for_selector(".story[data-step]")
     tab.click(".chapter >> text=Rewrites")
-    rule = tab.inner_text(".fired h5")
+    rule = tab.inner_text(".rule-card h3")
     tab.keyboard.press("w")
     assert tab.inner_text(".detail.scroll h5") == rule
 
@@ -101,8 +102,9 @@ def test_a_link_with_nonsense_opens_what_is_there(open_page: Open) -> None:  # n
 
 def test_a_large_trace_has_a_story_too(open_page: Open) -> None:  # noqa: F811
     tab = open_page(big_trace(1000), busy=False, mode="story")
+    tab.wait_for_selector(".story[data-step]")
     for _ in range(tab.locator(".chapter").count() - 1):
-        tab.keyboard.press("ArrowRight")
+        tab.keyboard.press("Shift+ArrowRight")
         assert tab.inner_text(".sentence") != ""
 
 
@@ -110,6 +112,7 @@ def test_a_large_trace_has_a_story_too(open_page: Open) -> None:  # noqa: F811
 @pytest.mark.parametrize("width", [600, 1200])
 def test_pictures_of_the_story(open_page: Open, screenshots: Any, scheme: str, width: int) -> None:  # noqa: F811
     tab = open_page(busy=False, mode="story", scheme=scheme, width=width)
+    tab.wait_for_selector(".story[data-step]")
     for title in TITLES:
         tab.click(f".chapter >> text={title}")
         tab.screenshot(path=screenshots / f"story_{title.lower()}_{scheme}_{width}.png")

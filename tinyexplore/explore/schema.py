@@ -11,6 +11,7 @@ import dataclasses
 import importlib
 import inspect
 import json
+import re
 import sys
 import types
 import typing
@@ -51,7 +52,9 @@ def requests_to_typescript() -> str:
     for response in responses.values():
         if response is not None:
             _collect(response, found)
-    imported = sorted(cls.__name__ for cls in found.values() if cls.__module__ == model.__name__)
+    own = [_interface(cls) for cls in found.values() if cls.__module__ != model.__name__]
+    of_model = sorted(cls.__name__ for cls in found.values() if cls.__module__ == model.__name__)
+    imported = [name for name in of_model if any(re.search(rf"\b{name}\b", text) for text in own)]
     parts = [
         "// Generated from the table of requests, tinyexplore/explore/analysis/requests.py, "
         "by `python -m tinyexplore.explore.schema`. Do not edit.",
@@ -60,7 +63,7 @@ def requests_to_typescript() -> str:
         "/** A request, as JSON. */\nexport type Question =\n"
         + "\n".join(f"  | {cls.__name__}Request" for cls in REQUESTS.values())
         + ";",
-        *(_interface(cls) for cls in found.values() if cls.__module__ != model.__name__),
+        *own,
     ]
     rows = [f'  "{name}": {"unknown" if cls is None else cls.__name__};' for name, cls in responses.items()]
     parts.append(_defaults())

@@ -8,6 +8,7 @@ the nodes that its pattern named and returns a node or None.
 from __future__ import annotations
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -229,10 +230,17 @@ def rule(pattern: UPat) -> Callable[[Callable[..., UOp | None]], Rule]:
     def make(function: Callable[..., UOp | None]) -> Rule:
         code = function.__code__
         doc = inspect.getdoc(function) or ""
-        law = f"{pattern}  →  {function.__name__}({', '.join(_parameters(function))})"
+        effect = _first_sentence(doc) or f"{function.__name__}({', '.join(_parameters(function))})"
+        law = f"{pattern}  →  {effect}"
         return Rule(function.__name__, pattern, function, law, doc, code.co_filename, code.co_firstlineno)
 
     return make
+
+
+def _first_sentence(doc: str) -> str:
+    """The first sentence of a docstring, on one line and without its full stop."""
+    paragraph = " ".join(doc.split("\n\n")[0].split())
+    return re.split(r"\.(?:\s|$)", paragraph, maxsplit=1)[0]
 
 
 def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ import type { Explain, Reach } from "./goto/entries";
 import { fromBase64, unzipped } from "./payload";
 import type { Runnable } from "./runhere/protocol";
 import type { Panel, Store, View } from "./store";
+import type { MakePage } from "./story/page";
 
 /** What an entry in src/chunks exports. */
 export interface Chunk {
@@ -16,6 +17,8 @@ export interface Chunk {
   explain?: Explain;
   /** Opens the box that goes to places by name; returns how to close it. */
   openBox?: (reach: Reach, explain: Explain, closed: () => void) => () => void;
+  /** Makes the pages of the story. */
+  makePage?: MakePage;
   /** Adds to a panel that the core has. */
   attach?: (panel: HTMLElement, store: Store, runnable: readonly Runnable[]) => void;
 }

@@ -1,7 +1,7 @@
 // How kernels are distinguished: each by its number, and by a hue while there are hues enough.
 
-import { bufferName } from "./format";
-import type { Trace } from "./model";
+import { bufferName, callName } from "./format";
+import type { KernelInfo, Trace } from "./model";
 
 export const KERNEL_HUES = 24; // as in style.css
 
@@ -9,9 +9,17 @@ export function kernelClass(kernel: number): string {
   return `by-kernel k-${kernel % KERNEL_HUES}`;
 }
 
-/** "kernel 3 · r_64_32": a name may be that of several kernels, a number is not. */
+/** What a kernel computes, from the user's Python ("x @ w"); the program's name where nothing is known of it. */
+export function humanName({ title, calls, name }: KernelInfo): string {
+  return title || calls.map(callName).join(", ") || name;
+}
+
+/** "kernel 3 · x @ w (r_64_32)": a name may be that of several kernels, a number is not. */
 export function kernelTitle({ kernels }: Trace, kernel: number): string {
-  return `kernel ${kernel} · ${kernels[kernel]?.name ?? "?"}`;
+  const info = kernels[kernel];
+  if (info === undefined) return `kernel ${kernel} · ?`;
+  const name = humanName(info);
+  return `kernel ${kernel} · ${name}${name === info.name ? "" : ` (${info.name})`}`;
 }
 
 /** "x · data1": as the user's Python calls what the program calls data1. */

@@ -187,7 +187,7 @@ export interface Program {
   branches: boolean;
 }
 
-/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0 where nobody tells. `not_run`: why it has no times: this machine cannot execute it, or it takes too long to sample. `nest`: its loops and what stands in them, as the program runs them, without touches. `bytes_written`: those of `bytes_moved` that it stores. `arithmetic`: the types of its floating-point operations ("float32", "int8 dot"). */
+/** One kernel: what it computes (LazyBuffer ids), the opts applied, its axes and its cost. `axes`: (name, kind, size) outermost first; a size that Variables give is their arithmetic, as text. `roots`: LazyBuffers it realises. `nodes`: all LazyBuffers fused into it. `same_as`: an earlier kernel whose program it reuses, else None. `calls`: the user's calls that these LazyBuffers are of, each once. `known`: "in this process" or "on disk" where it would have been found, had nobody wanted to see every stage. `code_bytes`: its machine code, 0 where nobody tells. `not_run`: why it has no times: this machine cannot execute it, or it takes too long to sample. `nest`: its loops and what stands in them, as the program runs them, without touches. `bytes_written`: those of `bytes_moved` that it stores. `arithmetic`: the types of its floating-point operations ("float32", "int8 dot"). `title`: its name for people, from the user's Python: "x @ w", "softmax of scores". */
 export interface KernelInfo {
   id: number;
   name: string;
@@ -209,6 +209,7 @@ export interface KernelInfo {
   nest: NestLine[];
   bytes_written: number;
   arithmetic: string[];
+  title: string;
 }
 
 /** Samples of one launch in microseconds, in the order measured; `median_us`, `low_us`, `high_us` (quartiles). `started_us`: when the launch itself began, in microseconds since the trace began; `first_us`: how long it took. `warm`: whether the samples are further runs with warm caches. Otherwise the only sample is the launch itself. All runs of a trace are of one kind. `single_us`: samples on one thread, of a kernel that several share. `waited`: seconds that threads waited for a core / seconds of the samples; None: unknown. */
@@ -715,6 +716,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     nest: [{"many": {"row": "NestLine"}}, []],
     bytes_written: [{"least": 0, "of": "int"}, 0],
     arithmetic: [{"many": "str"}, []],
+    title: ["str", ""],
   },
   Run: {
     id: [{"id": true}],

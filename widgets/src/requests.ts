@@ -1,6 +1,6 @@
 // Generated from the table of requests, tinyexplore/explore/analysis/requests.py, by `python -m tinyexplore.explore.schema`. Do not edit.
 
-import type { Compared } from "./model";
+import type { Compared, NestLine } from "./model";
 
 /** Which rules fired at a node, which could, and what stopped the others. `stage`, `step`: where; None: anywhere. */
 export interface WhyRequest {
@@ -101,6 +101,13 @@ export interface BranchTraceRequest {
   kernel?: number | null;
 }
 
+/** A kernel after each of its opts. kernel: its number timed: whether to time each, which takes seconds */
+export interface OptStepsOfRequest {
+  ask: "opt steps";
+  kernel: number;
+  timed?: boolean;
+}
+
 /** Carries out a command: its "kind" and its arguments. `branch`: where it begins; None: where the reader is. */
 export interface DoRequest {
   ask: "command";
@@ -154,6 +161,7 @@ export type Question =
   | MatchesRequest
   | CheckRequest
   | BranchTraceRequest
+  | OptStepsOfRequest
   | DoRequest
   | BeginRequest
   | GoRequest
@@ -553,6 +561,24 @@ export interface PackedTrace {
   trace: string;
 }
 
+/** The kernel after its first opts. A worker process runs it on memory of its own and measures the times. opt: the last opt; "" for the kernel without opts nest: its loops and statements axes: name, kind and size of each axis median_us: median of the samples, in microseconds; None where it was not timed low_us: lower quartile, in microseconds high_us: upper quartile, in microseconds samples: number of samples note: why there is no time */
+export interface OptStep {
+  opt: string;
+  nest: NestLine[];
+  axes: ([string, string, number | string])[];
+  median_us: number | null;
+  low_us: number | null;
+  high_us: number | null;
+  samples: number;
+  note: string;
+}
+
+/** A kernel after each of its opts. It displays as a table, and the story's page of loops shows it. kernel: the kernel's number steps: first without opts, last with all of them */
+export interface OptSteps {
+  kernel: number;
+  steps: OptStep[];
+}
+
 /** What a command led to. The branch itself was sent before, as a row: views have all rows, and only once. */
 export interface CommandResult {
   branch: number | null;
@@ -586,6 +612,7 @@ export const DEFAULTS: { readonly [ask: string]: Readonly<Record<string, unknown
   "gpu": {"kernel": 0, "target": ""},
   "throughput": {"kernel": 0},
   "rosetta": {"kernel": 0},
+  "opt steps": {"timed": false},
   "play": {"machine": ""},
 };
 
@@ -605,6 +632,7 @@ export interface Responses {
   "matches": MatchList;
   "check": CheckResult;
   "branch": PackedTrace;
+  "opt steps": OptSteps;
   "command": CommandResult;
   "begin": CommandResult;
   "go": CommandResult;

@@ -94,6 +94,7 @@ export function onKey(
     ArrowDown: (view) => view.movePass(1),
     Home: (view) => view.moveToEnd(false),
     End: (view) => view.moveToEnd(true),
+    " ": (view) => view.play(),
     n: (view) => view.nextOnNode(),
     r: (view) => view.nextOfRule(),
   };
@@ -114,7 +115,11 @@ export function onKey(
     if (graph !== null && ofGraph[key] !== undefined) return () => ofGraph[key](graph);
     if (key === "w") return toggle;
     if (key === "g") return goTo;
-    if (story && (key === "ArrowLeft" || key === "ArrowRight")) return () => story.move(key === "ArrowLeft" ? -1 : 1);
+    if (story && (key === "ArrowLeft" || key === "ArrowRight")) {
+      const direction = key === "ArrowLeft" ? -1 : 1;
+      return () => (event.shiftKey ? story.turn(direction) : story.move(direction));
+    }
+    if (story && key === " ") return () => story.play();
     if (key === "p" && fill) return () => fill();
     if (key === "z") return () => fullScreen(root);
     if (key === "o") return () => showOrigin(store);

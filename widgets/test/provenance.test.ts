@@ -87,6 +87,7 @@ const TRACE: Trace = {
     nest: [],
     bytes_written: 0,
     arithmetic: [],
+    title: "",
     same_as: id === 1 ? 0 : null,
   })),
   programs: [{ id: 0, kernel: 0, language: "c", lines: [{ text: "x;", nodes: [3] }], effort: "", branches: false }],

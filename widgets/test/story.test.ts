@@ -4,7 +4,13 @@ import { Trail, linkOf, readLink } from "../src/links";
 import type { KernelInfo, Trace } from "../src/model";
 import { TraceIndex } from "../src/provenance";
 import { type Cursor, PANELS } from "../src/store";
-import { askingLines, chapters, nestOf, slowest, typicalFiring } from "../src/story";
+import { chapters, nestOf, slowest } from "../src/story";
+import { consequential, tells } from "../src/story/consequence";
+import { foldedTo, loopsIn } from "../src/story/innerloop";
+import { keyed, optGroups, tileOf } from "../src/story/loops";
+import { expressionsOf, opGraph, productOf } from "../src/story/ops";
+import { columnsOf, placed } from "../src/story/placing";
+import { programLines } from "../src/story/python";
 
 function lazy(id: number, group: string, user: number | null, calls: string[] = []): object {
   return { id, kind: "lazybuffer", op: "X", src: [], group, user, calls, label: "X", detail: "", dtype: "", arg: "" };
@@ -76,49 +82,18 @@ const TRACE = {
   runs: [run(0, 1), run(1, 3)],
 } as unknown as Trace;
 
-test("each chapter says what is in the trace", () => {
-  const told = chapters(new TraceIndex(TRACE)).map(({ key, sentence }) => [key, sentence]);
+test("a trace has the pages of which it can tell something, each at its place in the workbench", () => {
+  const told = chapters(new TraceIndex(TRACE)).map(({ key, place }) => [key, place.place]);
   assert.deepEqual(told, [
-    ["python", "2 lines of your Python built 3 operations on tensors: 2 by + and 1 by sum."],
-    [
-      "tensors",
-      "They are a graph of 4 nodes: 1 is memory that holds values, 1 only looks at values in another shape and 2 compute.",
-    ],
-    [
-      "kernels",
-      "The scheduler makes 2 kernels of them: 1 result gets memory of its own, 1 is computed right where it is read and 1 is kept a row at a time, in scratch memory.",
-    ],
-    [
-      "loops",
-      "Kernel 1, the slowest, runs in 1 loop, after 1 optimisation: VECTOR(0, 4). The optimiser on VECTOR(0, 4): “four at once”.",
-    ],
-    [
-      "rewrites",
-      "Rules rewrite the loops into what the machine can do: 3 firings of 2 rules in 1 pass. This is the first of mul_one, which fired once.",
-    ],
-    [
-      "code",
-      "The kernel written out: 2 lines of C. Of the C, 1 line knows the line of your Python behind it: click one.",
-    ],
-    ["time", "Both kernels take 4.00 µs, 75.0 % of it in kernel 1 (3.00 µs, 1 cold run)."],
+    ["python", "python"],
+    ["tensors", "lazy"],
+    ["kernels", "kernels"],
+    ["loops", "passes"],
+    ["rewrites", "passes"],
+    ["code", "code"],
+    ["time", "run"],
   ]);
-});
-
-test("what was there before the capture is told apart from what its lines asked for", () => {
-  const nodes = [...TRACE.nodes, lazy(4, "alu", 1), lazy(5, "const", 1)];
-  const index = new TraceIndex({ ...TRACE, nodes } as unknown as Trace);
-  assert.match(
-    chapters(index)[0].sentence,
-    /built 3 operations on tensors: 2 by \+ and 1 by sum\. 2 more were there before\.$/,
-  );
-  assert.deepEqual(
-    askingLines(index).map(({ asked, earlier }) => [asked, earlier]),
-    [
-      [0, 0],
-      [2, 0],
-      [1, 2],
-    ],
-  );
+  assert.equal(chapters(new TraceIndex(TRACE)).at(-1)?.kernel, 1);
 });
 
 test("a trace tells only what it has", () => {
@@ -128,28 +103,6 @@ test("a trace tells only what it has", () => {
     ["python", "tensors"],
   );
   assert.equal(slowest(new TraceIndex(bare)), null);
-});
-
-test("the firing that is shown is of a rule whose law says something", () => {
-  const index = new TraceIndex(TRACE);
-  assert.equal(typicalFiring(index, TRACE.kernels[1])?.at, 3);
-  assert.equal(typicalFiring(index, TRACE.kernels[0]), null);
-});
-
-test("a short source is shown whole, a long one by the lines that asked for something", () => {
-  const index = new TraceIndex(TRACE);
-  assert.deepEqual(
-    askingLines(index).map(({ line, asked }) => [line, asked]),
-    [
-      [1, 0],
-      [2, 2],
-      [3, 1],
-    ],
-  );
-  assert.deepEqual(
-    askingLines(index, 2).map(({ line }) => line),
-    [2, 3],
-  );
 });
 
 const CURSOR: Cursor = { place: "passes", kernel: 1, stage: 4, step: 2, graph: "uops", panel: "rewrites", tabs: {} };
@@ -217,19 +170,218 @@ test("the loops of a kernel stand as the program runs them; of a trace without t
   assert.deepEqual(nestOf(index, old), [nest[0], { depth: 1, text: "one step of @", kind: "" }]);
 });
 
-test("more opts than a sentence has room for are counted", () => {
-  const opts = ["A(0, 1)", "B(0, 1)", "C(0, 1)", "D(0, 1)", "E(0, 1)"];
-  const index = new TraceIndex({ ...TRACE, kernels: [TRACE.kernels[0], { ...TRACE.kernels[1], opts }] } as Trace);
-  assert.match(
-    chapters(index).find(({ key }) => key === "loops")!.sentence,
-    /after 5 optimisations: A\(0, 1\), B\(0, 1\), C\(0, 1\) and 2 more\. /,
+type Step = Parameters<typeof optGroups>[0][number];
+
+function opted(opt: string, median_us: number | null): Step {
+  return { opt, median_us, nest: [], axes: [], low_us: null, high_us: null, samples: 20, note: "" };
+}
+
+function grouped(...steps: Step[]): string[] {
+  return optGroups(steps).map(({ opts }) => opts.join(" "));
+}
+
+test("an opt that changes the time by less than a tenth is shown together with the next", () => {
+  assert.deepEqual(grouped(opted("", 100), opted("A", 50), opted("B", 48), opted("C", 20)), ["", "A", "B C"]);
+  assert.deepEqual(grouped(opted("", 100), opted("A", 50), opted("B", 49)), ["", "A B"]); // there is no next one
+  assert.deepEqual(grouped(opted("", 100), opted("A", 95)), ["", "A"]);
+  assert.deepEqual(grouped(opted("", 100), opted("A", 150)), ["", "A"]); // slower is a change too
+});
+
+test("opts without times are shown one by one", () => {
+  assert.deepEqual(grouped(opted("", null), opted("A", null), opted("B", null)), ["", "A", "B"]);
+});
+
+test("a tile is the part of the output that one step computes", () => {
+  const axes: Step["axes"] = [
+    ["g0", "global", 64],
+    ["g1", "global", 32],
+    ["r2", "reduce", 48],
+  ];
+  const sizes = (...opts: string[]): number[] => {
+    const { tileRows, tileColumns, lanes } = tileOf(axes, opts)!;
+    return [tileRows, tileColumns, lanes];
+  };
+  assert.deepEqual(sizes(), [1, 1, 1]);
+  assert.deepEqual(sizes("VECTOR(1, 16)"), [1, 16, 16]);
+  assert.deepEqual(sizes("VECTOR(1, 16)", "UPCAST(1, 2)", "UPCAST(0, 8)", "UNROLL(2, 4)"), [8, 32, 16]);
+  assert.equal(tileOf(axes, ["THREAD(0)"])!.threads, true);
+  assert.equal(tileOf([["r0", "reduce", 9]], []), null);
+});
+
+test("rows of a nest keep their keys where loops of one name stand twice", () => {
+  const line = (text: string, kind: string): { depth: number; text: string; kind: string } => ({
+    depth: 0,
+    text,
+    kind,
+  });
+  const rows = keyed([line("for v1 in range(4)", "vector"), line("a = 1", ""), line("for v1 in range(4)", "vector")]);
+  assert.equal(new Set(rows.map(({ key }) => key)).size, 3);
+});
+
+test("what reads comes after what it reads, and an input stands right before its first reader", () => {
+  assert.deepEqual(columnsOf([[], [0], [1], [], [2, 3]]), [0, 1, 2, 2, 3]);
+  const chain = Array.from({ length: 6 }, (_, i) => (i === 0 ? [] : [i - 1]));
+  const size = { w: 100, h: 40, gapX: 20, gapY: 10 };
+  assert.equal(new Set(placed(chain, { width: 800, height: 60 }, size)!.at.map(([, y]) => y)).size, 1);
+  assert.equal(new Set(placed(chain, { width: 400, height: 200 }, size)!.at.map(([, y]) => y)).size, 2);
+  assert.equal(placed(chain, { width: 400, height: 60 }, size), null);
+});
+
+test("the loops of a listing are found by braces, by jumps, or by indentation", () => {
+  const program = (language: string, ...texts: string[]): Parameters<typeof loopsIn>[0] =>
+    ({ language, lines: texts.map((text) => ({ text, nodes: [] })) }) as unknown as Parameters<typeof loopsIn>[0];
+  assert.deepEqual(loopsIn(program("c", "void f() {", "for (;;) {", "a;", "}", "}")), [[1, 3]]);
+  assert.deepEqual(loopsIn(program("asm", ".L1:", "add", ".L2:", "mul", "jl .L2", "jl .L1")), [
+    [2, 4],
+    [0, 5],
+  ]);
+  assert.deepEqual(loopsIn(program("python", "for i in x:", "  a", "b")), [[0, 1]]);
+});
+
+test("lines that do not fit are folded in the middle", () => {
+  const lines = Array.from({ length: 20 }, (_, at) => ({ at, text: "", role: null, nodes: [] }));
+  const shown = foldedTo(lines, 8);
+  assert.equal(shown.length, 8);
+  assert.deepEqual(
+    shown.flatMap((one) => ("fold" in one ? [one.fold] : [])),
+    [13],
+  );
+  assert.equal(foldedTo(lines, 20).length, 20);
+});
+
+/** (x @ w + b).softmax() in small: a product, its sum, an addition. */
+function product(): TraceIndex {
+  const text = "y = x @ w + b";
+  const node = (id: number, op: string, src: number[], shape: number[], user: number | null, call = ""): object => {
+    const group = { BUFFER: "buffer", EXPAND: "movement", REDUCE_AXIS: "reduce" }[op] ?? "alu";
+    const detail = op === "REDUCE_AXIS" ? "ADD over 2 → 4×3×1" : "";
+    const name = ["x", "w", "b"][id] ?? "";
+    const calls = call === "" ? [] : [call];
+    return {
+      ...lazy(id, group, user, calls),
+      op,
+      src,
+      shape,
+      detail,
+      name,
+      scope: null,
+      backward: false,
+      dtype: "float32",
+    };
+  };
+  const nodes = [
+    node(0, "BUFFER", [], [4, 5], null),
+    node(1, "BUFFER", [], [5, 3], null),
+    node(2, "BUFFER", [], [3], null),
+    node(3, "EXPAND", [0], [4, 3, 5], 0, "__matmul__"),
+    node(4, "EXPAND", [1], [4, 3, 5], 0, "__matmul__"),
+    node(5, "MUL", [3, 4], [4, 3, 5], 0, "__matmul__"),
+    node(6, "REDUCE_AXIS", [5], [4, 3, 1], 0, "__matmul__"),
+    node(7, "EXPAND", [2], [4, 3], 1, "__add__"),
+    node(8, "ADD", [6, 7], [4, 3], 1, "__add__"),
+  ];
+  const frames = [
+    { id: 0, source: 0, line: 1, function: "f", span: [1, 4, 1, 9] },
+    { id: 1, source: 0, line: 1, function: "f", span: [1, 4, 1, 13] },
+  ];
+  return new TraceIndex({
+    ...TRACE,
+    nodes,
+    frames,
+    sources: [{ id: 0, name: "f", text }],
+    kernels: [],
+    scopes: [],
+  } as unknown as Trace);
+}
+
+test("an expression goes on where another one ends, and keeps its own letters", () => {
+  const index = product();
+  assert.deepEqual(
+    expressionsOf(index).map(({ text, short }) => [text, short]),
+    [
+      ["x @ w", "x @ w"],
+      ["x @ w + b", "+ b"],
+    ],
+  );
+  const [line] = programLines(opGraph(index), index.trace.sources);
+  assert.deepEqual(
+    line.pieces.map(({ text, expression }) => [text, expression]),
+    [
+      ["x @ w", 0],
+      [" ", null],
+      ["+ b", 1],
+    ],
   );
 });
 
-test("the code chapter shows the listing that it speaks of where only one has room, in words", () => {
-  const asm = { id: 1, kernel: 1, language: "asm", lines: [{ text: "ret", nodes: [3] }] };
-  const index = new TraceIndex({ ...TRACE, programs: [...TRACE.programs, asm] } as unknown as Trace);
-  const { sentence, place } = chapters(index).find(({ key }) => key === "code")!;
-  assert.match(sentence, /2 lines of C and 1 line of assembly\. Of the assembly, 1 line knows/);
-  assert.deepEqual(place.tabs, { all: "asm" });
+test("views are on the edges, and a product is a repeated multiply and a sum", () => {
+  const graph = opGraph(product());
+  assert.deepEqual(
+    graph.ops.map(({ label, shape }) => [label, shape]),
+    [
+      ["x", "4×5"],
+      ["w", "5×3"],
+      ["b", "3"],
+      ["× multiply", "4×3×5"],
+      ["Σ of products", "4×3"],
+      ["+ add", "4×3"],
+    ],
+  );
+  assert.deepEqual(graph.ops[3].sources, [
+    { op: 0, view: "repeat 3×" },
+    { op: 1, view: "repeat 4×" },
+  ]);
+  const found = productOf(graph)!;
+  assert.deepEqual([found.multiply, found.sum, found.each, found.isWindowed], [3, 4, 5, false]);
+});
+
+test("a firing that makes other kinds of operations comes before one that only folds a constant", () => {
+  const uop = (id: number, op: string, src: number[]): object => ({
+    id,
+    kind: "uop",
+    op,
+    src,
+    dtype: "float32",
+    group: "alu",
+  });
+  const nodes = [
+    uop(0, "LOAD", []),
+    uop(1, "ADD", [0, 0]),
+    uop(2, "MUL", [0, 0]),
+    uop(3, "EXP", [0]),
+    uop(4, "MULACC", [0, 2]),
+    uop(5, "SCALE", [4]),
+  ];
+  const rules = [
+    { id: 0, name: "fold", law: "n + n → 2n", doc: "" },
+    { id: 1, name: "exp_rule", law: "exp(x)  →  e to the x", doc: "e to the x. More." },
+  ];
+  const steps = [
+    { rule: 0, before: 1, after: 2, at_us: 0 },
+    { rule: 1, before: 3, after: 5, at_us: 0 },
+    { rule: 0, before: 1, after: 2, at_us: 0 },
+  ];
+  const programs = [{ id: 0, kernel: 0, language: "uops", lines: [{ text: "", nodes: [0, 2, 4, 5] }] }];
+  const trace = {
+    ...TRACE,
+    nodes,
+    rules,
+    stages: [stage(0, { kernel: 0, steps })],
+    programs,
+    kernels: [kernel(0, [])],
+  };
+  const [best, ...others] = consequential(new TraceIndex(trace as unknown as Trace), 1);
+  assert.deepEqual([best.rule.name, best.at, others.length], ["exp_rule", 2, 0]);
+  const all = consequential(new TraceIndex(trace as unknown as Trace));
+  assert.deepEqual(
+    all.map(({ rule, times }) => [rule.name, times]),
+    [
+      ["fold", 2],
+      ["exp_rule", 1],
+    ],
+  );
+  assert.deepEqual(
+    all.map(({ rule }) => tells(rule)),
+    [true, false],
+  );
 });

@@ -216,12 +216,13 @@ def _kernel_table(trace: Trace) -> str:
         time = no_time_text(kernel) if run is None else f"{span_text(run)}, {samples_text(run)}"
         rate = figures_text(kernel.flops / run.median_us / 1e3) if run and run.median_us else ""
         rows.append(
-            f"<tr><td>{kernel.id}</td><td><code>{escape(kernel.name)}</code></td><td>{escape(kernel.device)}</td>"
-            f"<td>{escape(', '.join(map(call_text, kernel.calls)))}</td>"
+            f"<tr><td>{kernel.id}</td>"
+            f"<td>{escape(kernel.title or ', '.join(map(call_text, kernel.calls)))}</td>"
+            f"<td><code>{escape(kernel.name)}</code></td><td>{escape(kernel.device)}</td>"
             f"<td>{escape(', '.join(kernel.opts)) or 'none'}</td>"
             f'<td class="number">{time}</td><td class="number">{rate}</td></tr>'
         )
     head = "".join(
-        f"<th>{name}</th>" for name in ("", "kernel", "device", "of", "opts", "time (median, quartiles)", "GFLOP/s")
+        f"<th>{name}</th>" for name in ("", "of", "kernel", "device", "opts", "time (median, quartiles)", "GFLOP/s")
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

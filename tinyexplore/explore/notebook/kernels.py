@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.why.chosen import WhyOpts
     from tinyexplore.explore.notebook.viewed import Viewed
     from tinyexplore.explore.tracefile.model import Branch, KernelInfo, OptOffer, Run, Search
+    from tinyexplore.explore.whatif.opt_steps import OptSteps
     from tinyexplore.widgets import PartWidget
 
 
@@ -195,6 +196,19 @@ class KernelView(Readable):
         """
         return self._analyses.debug(self.number, inputs, **options)
 
+    def opt_steps(self, timed: bool = True) -> OptSteps:
+        """Its loops after each of its opts, and how long it takes there. Pages that are saved later have them.
+
+        Args:
+            timed: compile and time each; it takes up to ten seconds.
+        """
+        from tinyexplore.explore.analysis.requests import RequestSource
+        from tinyexplore.explore.whatif.requests import OptStepsOf
+
+        source = RequestSource(lambda: self._view.trace, lambda: self._analyses)
+        found: OptSteps = OptStepsOf(self.number, timed).respond(source)
+        return found
+
     def reproducer(self, path: str | Path | None = None) -> str:
         """A script that runs and times this kernel without this package; written to `path` if one is given."""
         from tinyexplore.explore.exports.scripts import reproducer
@@ -269,7 +283,7 @@ class KernelView(Readable):
         """What the kernel is, and how long it takes."""
         info, run = self.info, self.run
         rows = [
-            ("computes", ", ".join(map(call_text, info.calls))),
+            ("computes", info.title or ", ".join(map(call_text, info.calls))),
             ("opts", " ".join(info.opts) or "none"),
             ("time", _time(self)),
         ]
@@ -334,18 +348,18 @@ class Kernels(Readable, Sequence[KernelView]):
         return (KernelView(self._view, number) for number in range(len(self)))
 
     def table(self) -> Table:
-        """One row per kernel: number, name, calls, opts, time."""
+        """One row per kernel: number, what it computes, name, opts, time."""
         rows = tuple(
             (
                 str(one.number),
+                one.info.title or ", ".join(map(call_text, one.info.calls)),
                 one.name,
-                ", ".join(map(call_text, one.info.calls)),
                 " ".join(one.opts) or "none",
                 _time(one),
             )
             for one in self
         )
-        columns = ("#", "kernel", "computes", "opts", "time")
+        columns = ("#", "computes", "kernel", "opts", "time")
         return Table(count_text(len(rows), "kernel"), columns, rows, code=frozenset(("kernel", "opts")))
 
     def _ipython_display_(self) -> None:

@@ -38,6 +38,7 @@ from tinyexplore.explore.tracefile.model import (
     Step,
     Weighed,
 )
+from tinyexplore.explore.tracefile.titles import with_titles
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import well_formed
 from tinyexplore.kernel import Kernel, OptOps
@@ -234,7 +235,7 @@ class Builder(Tables):
             laws=tuple(self.laws),
             stages=tuple(stage.freeze() for stage in self.stages),
             links=tuple(Link(*key) for key in self.links),
-            kernels=tuple(kernels),
+            kernels=with_titles(kernels, self.nodes, self.frames, self.sources, self.scope_rows),
             programs=tuple(programs),
             runs=tuple(runs),
             buffers=tuple(self.buffers.values()),

@@ -363,6 +363,7 @@ class KernelInfo(ReadableRow):
     where nobody tells. `not_run`: why it has no times: this machine cannot execute it, or it takes too long to sample.
     `nest`: its loops and what stands in them, as the program runs them, without touches. `bytes_written`: those of
     `bytes_moved` that it stores. `arithmetic`: the types of its floating-point operations ("float32", "int8 dot").
+    `title`: its name for people, from the user's Python: "x @ w", "softmax of scores".
     """
 
     id: RowId
@@ -385,6 +386,7 @@ class KernelInfo(ReadableRow):
     nest: tuple[NestLine, ...] = ()
     bytes_written: Count = 0
     arithmetic: tuple[str, ...] = ()
+    title: str = ""
 
     def in_words(self) -> str:
         work = f"{count_text(self.flops, 'operation')}, {count_text(self.bytes_moved, 'byte')} moved"

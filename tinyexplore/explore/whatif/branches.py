@@ -48,6 +48,7 @@ from tinyexplore.util import Config
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparing.comparison import Comparison
+    from tinyexplore.explore.whatif.opt_steps import OptSteps
 
 NOT_HERE = "this trace came from a file: it says what was, and has no program to change; capture it again"
 BUSY = "another command is being carried out; view.whatif.cancel() ends a search"
@@ -213,6 +214,12 @@ class WhatIf(Readable):
                 raise WhatIfError(f"kernel {kernel} is a copy between devices: there are no loops to change")
             raise WhatIfError(f"no kernel {kernel}; this trace has kernels 0 … {self._count - 1}")
         return self._bench
+
+    def opt_steps(self, kernel: int, *, timed: bool) -> OptSteps:
+        """The kernel after each of its opts. WhatIfError where it cannot be compiled again."""
+        from tinyexplore.explore.whatif.opt_steps import opt_steps
+
+        return opt_steps(self.bench(kernel), kernel, timed=timed)
 
     def extended(self, trace: Trace) -> Trace:
         """`trace` with the branches; itself where there are none but its own."""

@@ -90,6 +90,25 @@ class BranchTrace(Request):
         return PackedTrace(b64encode(trace_to_bytes(trace)).decode())
 
 
+@request("opt steps", "tinyexplore.explore.whatif.opt_steps:OptSteps")
+@dataclass(frozen=True)
+class OptStepsOf(Request):
+    """A kernel after each of its opts.
+
+    kernel: its number
+    timed: whether to time each, which takes seconds
+    """
+
+    kernel: int
+    timed: bool = False
+
+    def respond(self, source: RequestSource) -> Any:
+        explorer = source.kernels()
+        if self not in explorer.responses:
+            explorer.responses.store(self, explorer.whatif.opt_steps(self.kernel, timed=self.timed))
+        return explorer.responses[self]
+
+
 # *** what makes branches ***
 
 
@@ -188,6 +207,7 @@ __all__ = [
     "Check",
     "CheckResult",
     "Matches",
+    "OptStepsOf",
     "PackedTrace",
     "Rules",
 ]

@@ -128,6 +128,7 @@ function fresh(id: number, { name, device, nodes, roots, flops, bytes_moved }: F
     nest: [],
     bytes_written: 0,
     arithmetic: [],
+    title: "",
   };
   return { id, name, device, nodes, roots, flops, bytes_moved, ...nothing };
 }

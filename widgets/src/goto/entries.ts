@@ -4,6 +4,7 @@ import { canShow } from "../available";
 import { chooseKernel } from "../choosing";
 import { meaning } from "../explaining";
 import { count, duration, languageName } from "../format";
+import { humanName } from "../kernels";
 import { placeOf } from "../links";
 import type { Run, Stage } from "../model";
 import { Graphs } from "../shown";
@@ -128,10 +129,10 @@ function story({ store, open }: Reach): Entry[] {
   const found = chapters(store.index);
   return found.length < 2
     ? []
-    : found.map(({ key, title, sentence }) => ({
+    : found.map(({ key, title, about }) => ({
         kind: "chapter",
         name: title,
-        says: sentence,
+        says: about,
         go: () => void open(`#story=${key}`),
       }));
 }
@@ -139,10 +140,13 @@ function story({ store, open }: Reach): Entry[] {
 function kernels({ store }: Reach): Entry[] {
   const { trace } = store.index;
   const took = new Map(trace.runs.map(({ kernel, median_us }) => [kernel, median_us]));
-  return trace.kernels.map(({ id, name, calls }) => {
+  return trace.kernels.map((kernel) => {
+    const { id, name, calls } = kernel;
+    const human = humanName(kernel);
+    const code = human === name ? calls.join(", ") : name;
     const time = took.get(id);
-    const says = [calls.join(", "), time === undefined ? "" : duration(time)].filter(Boolean).join(" · ");
-    return { kind: "kernel", name: `${id} · ${name}`, says, go: () => chooseKernel(store, id) };
+    const says = [code, time === undefined ? "" : duration(time)].filter(Boolean).join(" · ");
+    return { kind: "kernel", name: `${id} · ${human}`, says, go: () => chooseKernel(store, id) };
   });
 }
 

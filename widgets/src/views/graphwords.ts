@@ -2,9 +2,9 @@
 
 import { button, h, s } from "../dom";
 import { meaning } from "../explaining";
-import { callName, count, duration, truncate } from "../format";
+import { count, duration, truncate } from "../format";
 import type { Frame } from "../frames";
-import { KERNEL_HUES, kernelClass, kernelTitle } from "../kernels";
+import { KERNEL_HUES, humanName, kernelClass, kernelTitle } from "../kernels";
 import type { TraceIndex } from "../provenance";
 import { type DrawnBox, type DrawnGraph, countsOf } from "../shown";
 import type { Store } from "../store";
@@ -21,8 +21,9 @@ export function frameTitle(index: TraceIndex, id: number): [string, string] {
   const kernel = index.trace.kernels[id];
   const run = index.runOf(id);
   const facts = [count(kernel.nodes.length, "node"), ...(run === null ? [] : [duration(run.median_us)])].join(" · ");
-  const calls = truncate(kernel.calls.map(callName).join(", "), MAX_FACTS - facts.length - 3);
-  return [`kernel ${id} · ${truncate(kernel.name, 28)}`, calls === "" ? facts : `${calls} · ${facts}`];
+  const name = humanName(kernel);
+  const code = name === kernel.name ? "" : truncate(kernel.name, MAX_FACTS - facts.length - 3);
+  return [`kernel ${id} · ${truncate(name, 28)}`, code === "" ? facts : `${code} · ${facts}`];
 }
 
 /** Characters of a kernel's heading, with room for the word of its verdict where it has a time. */

@@ -6,6 +6,7 @@ import { meaning, nameMeaning, optMeaning } from "../explaining";
 import { bytes, callName, duration, figures, grouped } from "../format";
 import type { KernelInfo } from "../model";
 import { throughput } from "../provenance";
+import { humanName } from "../kernels";
 import { hasReproducer, reproducer } from "../script";
 import type { Change, Store, View } from "../store";
 import { type VerdictRow, kindTag, knownVerdicts, verdictOn, verdictsOf } from "../verdicts";
@@ -56,8 +57,8 @@ export class KernelsView implements View {
       text(
         "name",
         "kernel",
-        (k) => k.name,
-        (k) => kernelName(k, false),
+        (k) => humanName(k),
+        (k) => namesOf(k),
       ),
       text(
         "calls",
@@ -227,6 +228,13 @@ export class KernelsView implements View {
     const best = stages.reduce((a, b) => (b.steps.length > (a?.steps.length ?? 0) ? b : a), stages[0]);
     return best === undefined ? {} : { stage: best.id, step: index.endOf(best) };
   }
+}
+
+/** What it computes, by the user's Python; small under it the program's name, whose sizes have the colours of their axes. */
+function namesOf(kernel: KernelInfo): Element {
+  const name = humanName(kernel);
+  if (name === kernel.name) return kernelName(kernel, false);
+  return h("span", { class: "names" }, h("b", {}, name), h("small", {}, kernelName(kernel, false)));
 }
 
 function optChips(kernel: KernelInfo): Element {

@@ -12,6 +12,8 @@ import { type Shown, decisionsOf, optsOf, plainStage } from "./plainstages";
 import { passText, rebuiltText, ruleText, transformText } from "./steptext";
 import { pairOf, treeOf } from "./steptree";
 
+const BEAT_MS = 900; // that a firing stands while it plays, at normal speed
+const SPEEDS = [0.5, 1, 2, 4] as const;
 const ROW_HEIGHT = 25; // pixels, of a decision in a long list
 
 export class StepperView implements View {
@@ -34,6 +36,8 @@ export class StepperView implements View {
   private skipRebuilds = true;
   private rows: VirtualRows | null = null; // of a list too long to be all elements
   private drawnStep = "";
+  private timer = 0; // of the next firing while it plays
+  private speed = 1;
 
   constructor(private readonly store: Store) {
     this.middle.append(this.scrub, this.diff);
@@ -75,6 +79,39 @@ export class StepperView implements View {
     const to = this.next(direction);
     if (to === null) this.sayEnd(direction);
     else this.goTo(to.step, to.stage);
+  }
+
+  /** Plays the firings from here on, or pauses. */
+  play(): void {
+    if (this.timer !== 0) this.pause();
+    else {
+      if (this.next(1) === null) return this.sayEnd(1);
+      this.timer = window.setTimeout(() => this.playOn(), 0);
+    }
+    this.nameButton();
+  }
+
+  private playOn(): void {
+    this.timer = 0;
+    if (this.element.isConnected && !this.element.hidden && this.next(1) !== null) {
+      this.move(1);
+      if (this.next(1) !== null) this.timer = window.setTimeout(() => this.playOn(), BEAT_MS / this.speed);
+    }
+    this.nameButton();
+  }
+
+  private pause(): void {
+    window.clearTimeout(this.timer);
+    this.timer = 0;
+  }
+
+  private nameButton(): void {
+    const play = this.scrub.querySelector<HTMLElement>(".play-firings");
+    if (play !== null) play.textContent = this.timer === 0 ? "play" : "pause";
+  }
+
+  destroy(): void {
+    this.pause();
   }
 
   private sayEnd(direction: 1 | -1): void {
@@ -243,7 +280,7 @@ export class StepperView implements View {
     this.scrub.querySelector(".at")!.textContent = text;
     slider.setAttribute("aria-valuetext", isTransform ? text : `firing ${text}`);
     const isFiring = this.current()?.rule != null;
-    const [, , onNode, ofRule] = this.scrub.querySelectorAll("button");
+    const [, , , onNode, ofRule] = this.scrub.querySelectorAll("button");
     onNode.disabled = !isFiring && this.store.selected.size === 0;
     ofRule.disabled = !isFiring;
     this.showEnds();
@@ -253,7 +290,27 @@ export class StepperView implements View {
     return [
       button("◀", "One firing back (←), into the pass before", () => this.move(-1), "icon"),
       button("▶", "One firing on (→), into the next pass", () => this.move(1), "icon"),
+      button(
+        this.timer === 0 ? "play" : "pause",
+        "Play the firings one after another (Space)",
+        () => this.play(),
+        "play-firings",
+      ),
+      this.speeds(),
     ];
+  }
+
+  private speeds(): HTMLElement {
+    const options = SPEEDS.map((speed) => {
+      const option = h("option", { value: speed }, `${speed === 0.5 ? "½" : speed}×`);
+      option.selected = speed === this.speed;
+      return option;
+    });
+    const choice = h("select", { class: "speed", "aria-label": "Speed" }, ...options);
+    choice.addEventListener("change", () => {
+      this.speed = Number(choice.value);
+    });
+    return choice;
   }
 
   /** Says where the walk ends; a button that leads nowhere looks so, and still answers. */

@@ -1,28 +1,29 @@
-// The story: one stage at a time, its picture at full width and one sentence over it.
+// The story: seven pages, each with one idea, one sentence and a picture that changes step by step.
 
-import { button, h, replaceChildren } from "../dom";
-import { optMeaning } from "../explaining";
-import { count, grouped, paragraphs } from "../format";
-import { type Chapter, AXIS_WORDS, askingLines, chapters, nestOf, typicalFiring } from "../story";
+import { button, h, prefersReducedMotion, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
-import { type TreeLine, treeDiff } from "../tree";
-import { CodeView } from "./code";
-import { GraphView } from "./graph";
-import { TimingView } from "./timing";
+import { type Chapter, type ChapterKey, chapters } from "../story";
+import type { MakePage, Page } from "../story/page";
 
-const MOST_LINES = 14;
+const MOTION_MS = 750; // of one step, at normal speed
+const SPEEDS = [0.5, 1, 2] as const;
 
 export class StoryView implements View {
   readonly element = h("section", { class: "story", "aria-label": "Story" });
   readonly chapters: Chapter[];
-  private readonly nav = h("nav", { class: "chapters", "aria-label": "Chapters" });
+  private readonly nav = h("nav", { class: "chapters", "aria-label": "Story pages" });
   private readonly sentence = h("p", { class: "sentence", role: "status" });
   private readonly picture = h("div", { class: "picture" });
   private readonly foot = h("div", { class: "turn" });
-  private shown: View | null = null;
+  private readonly played = new Set<ChapterKey>();
+  private makePage: MakePage | null = null;
+  private page: Page | null = null;
   private at = 0;
+  private step = 0;
+  private speed = 1;
+  private timer = 0;
 
-  /** `leave`: goes to the workbench; `turned`: a chapter was opened. */
+  /** `leave`: goes to the workbench; `turned`: a page was opened. */
   constructor(
     private readonly store: Store,
     private readonly leave: () => void,
@@ -36,21 +37,72 @@ export class StoryView implements View {
     this.room.observe(this.element);
   }
 
-  /** Draws it once it has room: a graph is laid out for that, and a notebook puts a view into the page when it comes to it. */
+  /** Draws it once it has room: a notebook puts a view into the page when it comes to it. */
   private readonly room = new ResizeObserver(() => {
     if (this.element.clientWidth === 0) return;
     this.room.disconnect();
-    requestAnimationFrame(() => this.draw());
+    void this.load();
   });
 
-  update(change: Change): void {
-    this.shown?.update(change);
+  /** The pages are a chunk of their own; it lies in the document, and is there within milliseconds. */
+  private async load(): Promise<void> {
+    this.drawNav();
+    try {
+      const { makePage, css = "" } = await this.store.chunks.load("story");
+      if (!this.element.isConnected) return;
+      this.element.prepend(h("style", {}, css));
+      this.makePage = makePage!;
+      this.enter();
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      replaceChildren(this.picture, h("p", { class: "note", role: "alert" }, text));
+    }
   }
 
-  /** The chapter after (1) or before (-1); after the last one comes the workbench. */
+  update(change: Change): void {
+    this.page?.update?.(change);
+  }
+
+  /** A step on (1) or back (-1), over the end of a page to the next one; after the last comes the workbench. */
   move(direction: 1 | -1): void {
+    this.pause();
+    const next = this.step + direction;
+    if (this.page !== null && next >= 0 && next < this.page.count) this.showStep(next, true);
+    else if (direction > 0) this.turn(1);
+    else if (this.at > 0) this.open(this.at - 1, false, true);
+  }
+
+  /** To the page after (1) or before (-1). */
+  turn(direction: 1 | -1): void {
     if (this.at + direction >= this.chapters.length) this.leave();
     else this.open(Math.max(0, this.at + direction));
+  }
+
+  /** Plays the page from here, or pauses; at its end it begins again. */
+  play(): void {
+    if (this.page === null || this.page.count < 2) return;
+    if (this.timer !== 0) this.pause();
+    else {
+      if (this.step >= this.page.count - 1) this.showStep(0, true);
+      this.wait();
+    }
+    this.drawFoot();
+  }
+
+  private wait(): void {
+    const page = this.page!;
+    this.timer = window.setTimeout(() => {
+      this.timer = 0;
+      if (!this.element.isConnected || this.step >= page.count - 1) return this.drawFoot();
+      this.showStep(this.step + 1, true);
+      if (this.step < page.count - 1) this.wait();
+      this.drawFoot();
+    }, page.beat / this.speed);
+  }
+
+  private pause(): void {
+    window.clearTimeout(this.timer);
+    this.timer = 0;
   }
 
   get chapter(): string | null {
@@ -62,182 +114,120 @@ export class StoryView implements View {
     if (at >= 0) this.open(at, true);
   }
 
-  private open(at: number, silent = false): void {
-    if (at === this.at) return;
+  private open(at: number, silent = false, atEnd = false): void {
+    if (at === this.at && this.page !== null) return;
     const hadFocus = this.element.contains(document.activeElement);
     this.at = at;
-    this.draw();
+    this.enter(atEnd);
     if (hadFocus) this.element.closest<HTMLElement>(".tinyexplore")?.focus();
     if (!silent) this.turned(this.chapters[at].key);
   }
 
-  private draw(): void {
+  private enter(atEnd = false): void {
     const chapter = this.chapters[this.at];
-    if (chapter === undefined || !this.element.isConnected) return;
-    this.shown?.destroy?.();
-    this.shown = null;
+    if (chapter === undefined || this.makePage === null || !this.element.isConnected) return;
+    this.pause();
+    this.page?.destroy?.();
     this.store.go({ ...chapter.place, tabs: { ...this.store.cursor.tabs, ...chapter.place.tabs } }, true);
+    this.page = this.make(chapter);
+    this.element.dataset.chapter = chapter.key;
+    replaceChildren(this.picture, this.page.element);
+    this.step = atEnd ? this.page.count - 1 : 0;
+    this.drawNav();
+    this.showStep(this.step, false);
+    const plays = !atEnd && chapter.key !== "time" && !this.played.has(chapter.key) && !prefersReducedMotion();
+    this.played.add(chapter.key);
+    if (plays && this.page.count > 1) this.wait();
+    this.drawFoot();
+  }
+
+  private make(chapter: Chapter): Page {
+    const open = (step: number): void => this.jump(step);
+    const changed = (): void => this.showStep(Math.min(this.step, (this.page?.count ?? 1) - 1), false);
+    return this.makePage!(chapter, this.store, open, changed);
+  }
+
+  private jump(step: number): void {
+    this.pause();
+    this.showStep(step, true);
+  }
+
+  private showStep(step: number, moves: boolean): void {
+    const { page } = this;
+    if (page === null) return;
+    this.step = Math.max(0, Math.min(step, page.count - 1));
+    page.show(this.step, moves && !prefersReducedMotion() ? MOTION_MS / this.speed : 0);
+    replaceChildren(this.sentence, ...page.head(this.step));
+    this.element.dataset.step = String(this.step);
+    this.drawFoot();
+  }
+
+  private drawNav(): void {
     const marks = this.chapters.map((one, i) => {
-      const mark = button(one.title, `Chapter ${i + 1}: ${one.title}`, () => this.open(i), "chapter");
+      const mark = button(one.title, `Page ${i + 1}: ${one.about}`, () => this.open(i), "chapter");
       if (i === this.at) mark.setAttribute("aria-current", "step");
       if (i < this.at) mark.classList.add("read");
       return mark;
     });
     replaceChildren(this.nav, ...marks);
-    this.sentence.textContent = chapter.sentence;
-    this.element.dataset.chapter = chapter.key;
-    replaceChildren(this.picture, this.drawPicture(chapter));
+  }
+
+  private drawFoot(): void {
+    const { page } = this;
+    if (page === null) return;
+    const held = this.foot.contains(document.activeElement)
+      ? (document.activeElement as HTMLElement).dataset.key
+      : undefined;
     const next = this.chapters[this.at + 1];
-    const back = button("← Back", "The chapter before (←)", () => this.move(-1));
-    back.disabled = this.at === 0;
-    replaceChildren(
-      this.foot,
-      back,
-      h("span", { class: "space" }),
-      h("span", { class: "faint" }, `${this.at + 1} of ${this.chapters.length}`),
-      h("span", { class: "space" }),
-      button(
-        next === undefined ? "Open the workbench →" : `${next.title} →`,
-        next === undefined ? "All views at once (→)" : "The next chapter (→)",
-        () => this.move(1),
-        "next",
-      ),
+    const isLast = this.step >= page.count - 1;
+    const back = button("← Back", "A step back (←; Shift ← turns the page)", () => this.move(-1));
+    back.disabled = this.at === 0 && this.step === 0;
+    const on = isLast ? (next === undefined ? "Workbench →" : `${next.title} →`) : "Next →";
+    const forward = button(on, "A step on (→; Shift → turns the page)", () => this.move(1), "next");
+    const isPlaying = this.timer !== 0;
+    const play = button(
+      isPlaying ? "❚❚" : "▶",
+      isPlaying ? "Pause (Space)" : "Play this page (Space)",
+      () => this.play(),
+      "play",
     );
-  }
-
-  private drawPicture(chapter: Chapter): Element {
-    switch (chapter.key) {
-      case "python":
-        return this.lines();
-      case "tensors":
-        return this.view(new GraphView(this.store, "role"));
-      case "kernels":
-        return this.view(new GraphView(this.store));
-      case "loops":
-        return this.nest(chapter.kernel!);
-      case "rewrites":
-        return this.firing(chapter.kernel!);
-      case "code":
-        return this.view(new CodeView(this.store));
-      case "time":
-        return this.view(new TimingView(this.store));
-    }
-  }
-
-  private view(view: View): Element {
-    this.shown = view;
-    return view.element;
-  }
-
-  private lines(): Element {
-    const all = askingLines(this.store.index);
-    const most = Math.max(1, ...all.map(({ asked }) => asked));
-    const rows = all.slice(0, MOST_LINES).map(({ source, line, text, asked, earlier }) => {
-      const words = [h("u", {}, String(line)), h("code", {}, text || " ")];
-      if (asked + earlier === 0) return h("div", { class: "asking plain" }, ...words);
-      const choose = (): void => this.store.select(this.store.index.nodesOfLine(source, line));
-      const bar = h("span", { class: "asked-bar", style: `width:${(asked / most) * 100}%` });
-      const before =
-        earlier === 0
-          ? null
-          : h(
-              "span",
-              { class: "earlier", title: "Built before: this line is the first to use them" },
-              `+ ${grouped(earlier)} from before`,
-            );
-      const says = h("span", { class: "faint" }, count(asked, "operation"), before);
-      return h(
-        "button",
-        { type: "button", class: "asking", title: "Select what this line built", onclick: choose },
-        ...words,
-        h("span", { class: "asked-track" }, bar),
-        says,
+    const dots = Array.from({ length: page.count }, (_, i) => {
+      const dot = button(
+        "",
+        `Step ${i + 1}: ${page.caption(i)}`,
+        () => this.jump(i),
+        `step-dot${i <= this.step ? " on" : ""}`,
       );
+      if (i === this.step) dot.setAttribute("aria-current", "step");
+      dot.dataset.key = `dot ${i}`;
+      return dot;
     });
-    const rest =
-      all.length > MOST_LINES ? h("p", { class: "faint" }, `and ${count(all.length - MOST_LINES, "more line")}`) : null;
-    return h(
-      "div",
-      { class: "asked scroll", tabindex: 0, role: "group", "aria-label": "Lines of your Python" },
-      ...rows,
-      rest,
+    const options = SPEEDS.map((speed) => {
+      const option = h("option", { value: speed }, `${speed === 0.5 ? "½" : speed}×`);
+      option.selected = speed === this.speed;
+      return option;
+    });
+    const speed = h("select", { class: "speed", "aria-label": "Speed", "data-key": "speed" }, ...options);
+    speed.addEventListener("change", () => {
+      this.speed = Number(speed.value);
+    });
+    Object.assign(back.dataset, { key: "back" });
+    Object.assign(forward.dataset, { key: "next" });
+    Object.assign(play.dataset, { key: "play" });
+    const caption = h(
+      "span",
+      { class: "caption faint" },
+      `${this.step + 1} of ${page.count} · ${page.caption(this.step)}`,
     );
-  }
-
-  /** Loops in loops, coloured by how each is walked, and what is done in them. */
-  private nest(id: number): Element {
-    const { index } = this.store;
-    const kernel = index.trace.kernels[id];
-    const nest = h("div", { class: "loops" });
-    const open = [nest];
-    for (const { depth, text, kind } of nestOf(index, kernel)) {
-      const [, name, range] = /^for (\w+)( .*)$/.exec(text) ?? [];
-      const made =
-        kind === ""
-          ? h("div", { class: "loop body" }, index.withNames(text, id))
-          : h(
-              "div",
-              { class: `loop axis-${kind}` },
-              h(
-                "div",
-                { class: "loop-head" },
-                "for ",
-                h("b", { class: `axis-${kind}` }, name),
-                range,
-                h("span", { class: "faint" }, ` ${kind} · ${AXIS_WORDS[kind] ?? ""}`),
-              ),
-            );
-      open[depth].append(made);
-      open.splice(depth + 1, open.length, made);
-    }
-    const opts = kernel.opts.map((opt) =>
-      h("p", { class: "opt-said" }, h("span", { class: "chip" }, opt), optMeaning(opt).replace(`${opt}: `, "")),
-    );
-    return h(
-      "div",
-      { class: "nest scroll", tabindex: 0, role: "group", "aria-label": "Loops of the kernel" },
-      nest,
-      ...opts,
-    );
-  }
-
-  private firing(id: number): Element {
-    const { index } = this.store;
-    const { trace } = index;
-    const typical = typicalFiring(index, trace.kernels[id])!;
-    const rule = trace.rules[typical.step.rule!];
-    const cell = (line: TreeLine | null, cls: string): Element => {
-      if (line === null) return h("div", { class: "cell none" });
-      const mark = cls === "del" ? "−" : cls === "add" ? "+" : " ";
-      const rest = line.folded > 0 ? ` + ${line.folded} below` : "";
-      return h(
-        "div",
-        { class: `cell ${cls}` },
-        h("span", { class: "sign" }, mark),
-        h("span", { class: "faint" }, line.prefix),
-        line.text,
-        h("span", { class: "faint" }, rest),
-      );
-    };
-    const cells = treeDiff(trace, typical.step.before, typical.step.after).flatMap(({ before, after, same }) => [
-      cell(before, same ? "" : "del"),
-      cell(after, same ? "" : "add"),
-    ]);
-    const heads = ["before", "after"].map((text) => h("div", { class: "cell head" }, text));
-    return h(
-      "div",
-      { class: "fired scroll", tabindex: 0, role: "group", "aria-label": "Before and after" },
-      h("h5", {}, rule.name),
-      rule.law === "" ? null : h("div", { class: "law" }, rule.law),
-      ...paragraphs(rule.doc)
-        .slice(0, 1)
-        .map(({ text }) => h("p", { class: "doc" }, text)),
-      h("div", { class: "diff" }, h("div", { class: "pair" }, ...heads, ...cells)),
-    );
+    const middle = page.count > 1 ? [play, h("span", { class: "step-dots" }, ...dots), speed] : [];
+    replaceChildren(this.foot, back, h("div", { class: "player" }, ...middle, caption), forward);
+    if (held !== undefined)
+      this.foot.querySelector<HTMLElement>(`[data-key="${held}"]`)?.focus({ preventScroll: true });
   }
 
   destroy(): void {
+    this.pause();
     this.room.disconnect();
-    this.shown?.destroy?.();
+    this.page?.destroy?.();
   }
 }

@@ -1,0 +1,188 @@
+"""Names of kernels for people, from the user's Python: "x @ w", "+ b, softmax", "softmax of scores"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from tinyexplore.explore.tracefile.model import Frame, KernelInfo, Node, Scope, Source
+from tinyexplore.explore.tracefile.texts import call_text
+
+MOST_PARTS = 3  # expressions in a title
+MOST_NAMES = 2  # inputs of a call in a title
+MOST_LETTERS = 48  # of one expression
+SILENT = frozenset(("movement", "const", "buffer"))  # groups of nodes that compute nothing
+
+
+@dataclass
+class _Part:
+    """One call or operator in the user's Python, and what it computes in one kernel.
+
+    frame: its place in the source
+    call: the function's name
+    scope: the module whose gradient it computes; None for a forward pass
+    nodes: LazyBuffers of the kernel
+    """
+
+    frame: Frame
+    call: str
+    scope: int | None
+    nodes: list[Node] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """The tables of a trace that titles are made from.
+
+    nodes: LazyBuffers and UOps
+    frames: places in the user's Python
+    sources: the user's files
+    scopes: the user's modules
+    """
+
+    nodes: Sequence[Node]
+    frames: Sequence[Frame]
+    sources: Sequence[Source]
+    scopes: Sequence[Scope]
+
+
+def with_titles(
+    kernels: Sequence[KernelInfo],
+    nodes: Sequence[Node],
+    frames: Sequence[Frame],
+    sources: Sequence[Source],
+    scopes: Sequence[Scope] = (),
+) -> tuple[KernelInfo, ...]:
+    """The kernels with their titles. Equal titles get the name of the largest parameter that the kernel reads."""
+    tables = _Tables(nodes, frames, sources, scopes)
+    titles = [_title(tables, kernel) for kernel in kernels]
+    shared = {title for title in titles if title and titles.count(title) > 1}
+    return tuple(
+        replace(kernel, title=_apart(tables, kernel, title) if title in shared else title)
+        for kernel, title in zip(kernels, titles, strict=True)
+    )
+
+
+def _title(tables: _Tables, kernel: KernelInfo) -> str:
+    parts = list(_parts(tables, kernel))
+    largest = sorted(parts, key=lambda part: (-_weight(part), part.nodes[0].id))[:MOST_PARTS]
+    chosen = [part for part in parts if part in largest]
+    texts = [_text(tables, part) for part in chosen if not _is_named_input(tables.nodes, part, chosen)]
+    return ", ".join(dict.fromkeys(text for text in texts if text))
+
+
+def _is_named_input(nodes: Sequence[Node], part: _Part, chosen: Sequence[_Part]) -> bool:
+    """Whether a part is one operation that another part names as its input: `scores` in "softmax of scores"."""
+    own = {node.name for node in part.nodes if node.name}
+    return len(part.nodes) == 1 and any(other is not part and own & set(_inputs(nodes, other)) for other in chosen)
+
+
+def _weight(part: _Part) -> int:
+    return sum(4 if node.group == "reduce" else 1 for node in part.nodes)
+
+
+def _parts(tables: _Tables, kernel: KernelInfo) -> Iterator[_Part]:
+    """What computes in a kernel, by the part of the Python that built it, in order."""
+    found: dict[tuple[int, str, int | None], _Part] = {}
+    for number in sorted({*kernel.nodes, *kernel.roots}):
+        node = tables.nodes[number]
+        if node.user is None or not node.calls or node.group in SILENT:
+            continue
+        scope = node.scope if node.backward else None
+        key = (node.user, node.calls[0], scope)
+        if key not in found:
+            found[key] = _Part(tables.frames[node.user], node.calls[0], scope)
+        found[key].nodes.append(node)
+    yield from found.values()
+
+
+def _text(tables: _Tables, part: _Part) -> str:
+    """An expression as it stands in the source; of one that goes on from another kernel, only its own end."""
+    if part.scope is not None:
+        return f"gradient of {_scope_name(tables.scopes, part.scope)}"
+    module = part.nodes[0].scope
+    if module is not None and tables.scopes[module].kind == part.call:
+        return _scope_name(tables.scopes, module)
+    written, call = _source_text(tables.sources, part.frame), call_text(part.call)
+    if written.startswith(".") or not written or part.frame.span is None:
+        names = _inputs(tables.nodes, part)
+        return f"{call} of {' and '.join(names)}" if names else call
+    return _shortened(_own_end(tables, part, written))
+
+
+def _own_end(tables: _Tables, part: _Part, written: str) -> str:
+    """`written` without the longest expression that it begins with: "+ b" of "x @ w + b"."""
+    heads = [_source_text(tables.sources, frame) for frame in tables.frames if _is_inside(frame, part.frame)]
+    longest = max((head for head in heads if head and written.startswith(head)), key=len, default="")
+    return written[len(longest) :].strip() or written
+
+
+def _is_inside(inner: Frame, outer: Frame) -> bool:
+    if inner is outer or inner.span is None or outer.span is None or inner.source != outer.source:
+        return False
+    return inner.span != outer.span and inner.span[:2] >= outer.span[:2] and inner.span[2:] <= outer.span[2:]
+
+
+def _inputs(nodes: Sequence[Node], part: _Part) -> list[str]:
+    """The names of what a call reads; none where something that it reads has no name, and none of many."""
+    own = {node.id for node in part.nodes}
+    names: dict[str, None] = {}
+    for node in part.nodes:
+        for source in node.src:
+            seen = nodes[source]
+            while seen.group == "movement" and not seen.name:
+                seen = nodes[seen.src[0]]
+            if seen.id in own or seen.group == "const":
+                continue
+            if not seen.name:
+                return []
+            names[seen.name] = None
+    return list(names) if len(names) <= MOST_NAMES else []
+
+
+def _source_text(sources: Sequence[Source], frame: Frame) -> str:
+    """The text of a frame's part of the expression, on one line; "" before Python 3.11."""
+    if frame.span is None:
+        return ""
+    first, begin, last, end = frame.span
+    rows = sources[frame.source].text.split("\n")[first - 1 : last]
+    if not rows:
+        return ""
+    rows[-1] = rows[-1][:end]
+    rows[0] = rows[0][begin:]
+    return " ".join(row.strip() for row in rows)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
+
+
+def _scope_name(scopes: Sequence[Scope], number: int) -> str:
+    names = []
+    at: int | None = number
+    while at is not None:
+        names.append(scopes[at].name)
+        at = scopes[at].parent
+    return ".".join(reversed(names))
+
+
+def _apart(tables: _Tables, kernel: KernelInfo, title: str) -> str:
+    """With the name of the largest value that the kernel reads and that has one."""
+    named = [tables.nodes[number] for number in _read(tables.nodes, kernel) if tables.nodes[number].name]
+    best = max(named, key=lambda node: (_elements(node), -node.id), default=None)
+    return title if best is None else f"{title} · {best.name}"
+
+
+def _read(nodes: Sequence[Node], kernel: KernelInfo) -> list[int]:
+    inside = {*kernel.nodes, *kernel.roots}
+    return sorted({source for number in inside for source in nodes[number].src if source not in inside})
+
+
+def _elements(node: Node) -> int:
+    total = 1
+    for size in node.shape or ():
+        total *= size if isinstance(size, int) else 1
+    return total
+
+
+__all__ = ["with_titles"]

@@ -1,0 +1,116 @@
+"""A kernel opt by opt: its loops after each of its opts, and how long it takes there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tinyexplore.compile.lowering import compile_optimised
+from tinyexplore.explore.recording.loops import axis_size
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import NestLine
+from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.texts import duration_text
+from tinyexplore.explore.whatif.bench import KernelBench
+from tinyexplore.explore.whatif.measure import Lost, Untimed, quartiles
+from tinyexplore.explore.whatif.nest import annotated_nest
+from tinyexplore.kernel import Kernel
+from tinyexplore.trace import recording
+
+BUDGET_S = 8.0  # no kernel is timed later than that: a reader waits for all of them
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class OptStep:
+    """The kernel after its first opts. A worker process runs it on memory of its own and measures the times.
+
+    opt: the last opt; "" for the kernel without opts
+    nest: its loops and statements
+    axes: name, kind and size of each axis
+    median_us: median of the samples, in microseconds; None where it was not timed
+    low_us: lower quartile, in microseconds
+    high_us: upper quartile, in microseconds
+    samples: number of samples
+    note: why there is no time
+    """
+
+    opt: str
+    nest: tuple[NestLine, ...]
+    axes: tuple[tuple[str, str, int | str], ...]
+    median_us: float | None = None
+    low_us: float | None = None
+    high_us: float | None = None
+    samples: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class OptSteps(Readable):
+    """A kernel after each of its opts. It displays as a table, and the story's page of loops shows it.
+
+    kernel: the kernel's number
+    steps: first without opts, last with all of them
+    """
+
+    kernel: int
+    steps: tuple[OptStep, ...]
+
+    def table(self) -> Table:
+        """One row per opt, with the time up to it and the factor against the row before."""
+        rows = []
+        before: float | None = None
+        for step in self.steps:
+            now = step.median_us
+            gain = f"{before / now:.2f}×" if before and now else ""
+            rows.append((step.opt or "as written", duration_text(now) if now else step.note or "not timed", gain))
+            before = now or before
+        return Table(
+            f"kernel {self.kernel} after each of {count_text(len(self.steps) - 1, 'opt')}",
+            ("opt", "median", "faster"),
+            tuple(rows),
+            code=frozenset(("opt",)),
+        )
+
+
+def opt_steps(bench: KernelBench, number: int, *, timed: bool, clock: Clock = time.perf_counter) -> OptSteps:
+    """Kernel `number` after each of the opts that it was captured with.
+
+    Args:
+        bench: compiles and times kernels.
+        number: the kernel's number in the trace.
+        timed: whether to time each; none is begun later than BUDGET_S.
+        clock: returns seconds.
+    """
+    applied = bench.subjects[number].applied
+    began = clock()
+    found = []
+    for count in range(len(applied) + 1):
+        with recording(None):
+            kernel = bench.under_settings(lambda count=count: bench.with_opts(number, applied[:count]))  # type: ignore[misc]
+        late = clock() - began > BUDGET_S
+        found.append(_step(bench, number, kernel, str(applied[count - 1]) if count else "", timed, late))
+    return OptSteps(number, tuple(found))
+
+
+def _step(bench: KernelBench, number: int, kernel: Kernel, opt: str, timed: bool, late: bool) -> OptStep:
+    axes = tuple((axis.arg.name, axis.arg.kind.value, axis_size(axis)) for axis in kernel.axes)
+    nest = tuple(annotated_nest(kernel, bench.names.get(number, ())))
+    if not timed or late:
+        return OptStep(opt, nest, axes, note="not timed: the others took too long" if timed else "")
+    device = bench.subjects[number].device
+    reference = bench.under_settings(lambda: bench.hand_coded(number))
+    try:
+        with recording(None):
+            runner = bench.under_settings(lambda: compile_optimised(device, kernel))
+            times = bench.under_settings(lambda: bench.measure(device, kernel, reference, None, runner.spec.uops))
+    except (Untimed, Lost) as error:
+        return OptStep(opt, nest, axes, note=str(error))
+    spread = quartiles(times.times_us)
+    return OptStep(
+        opt, nest, axes, spread["median_us"], spread["low_us"], spread["high_us"], len(times.times_us), times.note
+    )
+
+
+__all__ = ["BUDGET_S", "OptStep", "OptSteps", "opt_steps"]

@@ -1,0 +1,139 @@
+// Which firings of rules change a program most: how much of the final program goes through what a rule made, and how many
+// operations it saved or wrote, one of each kind.
+
+import type { KernelInfo, Rule, Stage, Step } from "../model";
+import type { TraceIndex } from "../provenance";
+
+export interface Firing {
+  stage: Stage;
+  /** The number of steps done once this one is. */
+  at: number;
+  step: Step;
+  rule: Rule;
+  /** How often the rule fired on this kernel. */
+  times: number;
+  kernel: KernelInfo;
+  /** Operations and loads of the two graphs that the other one lacks. */
+  gone: number;
+  made: number;
+  /** The share of the final program's UOps that came from what the rule made, 0 to 1. */
+  reach: number;
+  score: number;
+}
+
+interface Difference {
+  gone: number;
+  made: number;
+  /** Kinds of operations that only one of the sides has. */
+  kinds: number;
+  /** What only the side after has. */
+  fresh: number[];
+}
+
+const SAMPLES = 3; // firings of one rule on one kernel that are looked at
+const FREE = new Set(["CONST", "DEFINE_GLOBAL", "DEFINE_VAR", "RANGE", "INDEX", "SINK", "NOOP", "GROUP"]);
+const LOAD = 4; // a load or store costs as much as so many operations
+
+/** The most consequential ones, the best first, at most one of each rule and (while there are others) of each pass. */
+export function consequential(index: TraceIndex, most = 3): Firing[] {
+  const best = new Map<number, Firing>();
+  for (const kernel of index.trace.kernels) {
+    for (const firing of ofKernel(index, kernel)) {
+      const known = best.get(firing.rule.id);
+      if (known === undefined || firing.score > known.score) best.set(firing.rule.id, firing);
+    }
+  }
+  const ranked = [...best.values()].sort((a, b) => b.score - a.score || a.stage.id - b.stage.id || a.at - b.at);
+  const chosen: Firing[] = [];
+  for (const apart of [true, false]) {
+    for (const firing of ranked) {
+      if (chosen.length >= most || chosen.includes(firing)) continue;
+      if (apart && chosen.some(({ stage }) => stage.name === firing.stage.name)) continue;
+      chosen.push(firing);
+    }
+  }
+  return chosen.sort((a, b) => a.stage.id - b.stage.id || a.at - b.at);
+}
+
+function ofKernel(index: TraceIndex, kernel: KernelInfo): Firing[] {
+  const { trace } = index;
+  const stages = trace.stages.filter((stage) => stage.kernel === kernel.id);
+  const seen = new Map<number, number>();
+  const found: (Pick<Firing, "stage" | "at" | "step" | "rule" | "kernel"> & Difference)[] = [];
+  for (const stage of stages) {
+    stage.steps.forEach((step, i) => {
+      if (step.rule === null) return;
+      const times = (seen.get(step.rule) ?? 0) + 1;
+      seen.set(step.rule, times);
+      if (times > SAMPLES) return;
+      found.push({ stage, at: i + 1, step, rule: trace.rules[step.rule], kernel, ...difference(index, step) });
+    });
+  }
+  const final = finalNodes(index, kernel);
+  const share = shareOf(index, kernel);
+  return found.map(({ kinds, fresh, ...one }) => {
+    const reach = reachOf(index, [one.step.after, ...fresh], kernel.id, final);
+    const times = seen.get(one.rule.id)!;
+    const saved = Math.max(0, one.gone - one.made);
+    const change = kinds + Math.log2(1 + saved) + 0.25 * Math.log2(1 + one.made);
+    return { ...one, times, reach, score: share * (0.15 + reach) * change * (1 + 0.25 * Math.log2(times)) };
+  });
+}
+
+/** What the two sides do not share, loads and stores counted for more; loops, constants and addresses for nothing. */
+function difference(index: TraceIndex, { before, after }: Step): Difference {
+  const { trace } = index;
+  const [a, b] = [new Set(index.reachable([before])), new Set(index.reachable([after]))];
+  const weight = (id: number): number => {
+    const { op, dtype } = trace.nodes[id];
+    if (FREE.has(op)) return 0;
+    if (op === "LOAD" || op === "STORE") return LOAD;
+    return /^(u?int|index)/.test(dtype) ? 0.5 : 1;
+  };
+  const only = (own: ReadonlySet<number>, other: ReadonlySet<number>): number[] =>
+    [...own].filter((id) => !other.has(id) && weight(id) > 0);
+  const [left, right] = [only(a, b), only(b, a)];
+  const ops = (ids: readonly number[]): Set<string> => new Set(ids.map((id) => trace.nodes[id].op));
+  const [was, is] = [ops(left), ops(right)];
+  const kinds = [...was].filter((op) => !is.has(op)).length + [...is].filter((op) => !was.has(op)).length;
+  const sum = (ids: readonly number[]): number => ids.reduce((all, id) => all + weight(id), 0);
+  return { gone: sum(left), made: sum(right), kinds, fresh: right };
+}
+
+/** The UOps of the program that runs. */
+function finalNodes(index: TraceIndex, kernel: KernelInfo): Set<number> {
+  const program = index.programsOf(kernel.id).find(({ language }) => language === "uops");
+  return new Set(program?.lines.flatMap(({ nodes }) => nodes) ?? []);
+}
+
+function reachOf(index: TraceIndex, made: readonly number[], kernel: number, final: ReadonlySet<number>): number {
+  if (final.size === 0) return 0;
+  let reached = 0;
+  for (const id of new Set([...made, ...index.descendants(made, kernel)])) if (final.has(id)) reached += 1;
+  return Math.min(1, reached / final.size);
+}
+
+/** A kernel's share of the program's time; an equal one where nothing was timed. */
+function shareOf(index: TraceIndex, kernel: KernelInfo): number {
+  const us = (id: number): number => index.runOf(id)?.median_us ?? 0;
+  const total = index.trace.kernels.reduce((sum, { id }) => sum + us(id), 0);
+  return 0.2 + (total > 0 ? us(kernel.id) / total : 1 / index.trace.kernels.length);
+}
+
+/** Whether the law says more than the first sentence of the docstring, which stands over it. */
+export function tells({ law, doc }: Pick<Rule, "law" | "doc">): boolean {
+  const first = doc
+    .trim()
+    .replace(/\s+/g, " ")
+    .split(/\.(?:\s|$)/)[0];
+  return law !== "" && (first === "" || !law.endsWith(first));
+}
+
+/** What a rule does, in its own words: the first paragraph of its docstring, else what its law is. */
+export function ruleWords({ doc, law, name }: Rule): string {
+  const first = doc
+    .split(/\n\s*\n/)[0]
+    .trim()
+    .replace(/\s+/g, " ");
+  return first || (law === "" ? name : "The left side means the same as the right side.");
+}

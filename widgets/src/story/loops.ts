@@ -1,0 +1,442 @@
+// Fourth page: the loop nest of the kernel that takes longest, opt by opt, with the time of each.
+
+import { type Child, h, prefersReducedMotion, replaceChildren, s } from "../dom";
+import { optMeaning } from "../explaining";
+import { count, duration, figures, grouped } from "../format";
+import { humanName } from "../kernels";
+import type { KernelInfo, NestLine } from "../model";
+import type { OptSteps } from "../requests";
+import type { Store } from "../store";
+import { AXIS_WORDS, nestOf } from "../story";
+import { type Page, bold, code } from "./page";
+
+type Step = OptSteps["steps"][number];
+
+/** Opts that are shown together: all but the last one change the time by less than SMALL. */
+export interface OptGroup {
+  opts: string[];
+  step: Step;
+}
+
+const SMALL = 0.1;
+
+/** The kernel without opts, then its opts; one that changes the time by less than a tenth is shown with the next. */
+export function optGroups(steps: readonly Step[]): OptGroup[] {
+  if (steps.length === 0) return [];
+  const groups: OptGroup[] = [{ opts: [], step: steps[0] }];
+  let waiting: string[] = [];
+  let before = steps[0].median_us;
+  steps.slice(1).forEach((step, i) => {
+    waiting.push(step.opt);
+    const isSmall = before !== null && step.median_us !== null && Math.abs(step.median_us / before - 1) < SMALL;
+    const isLast = i === steps.length - 2;
+    if (isSmall && !isLast) return;
+    const last = groups[groups.length - 1];
+    if (isSmall && last.opts.length > 0) groups[groups.length - 1] = { opts: [...last.opts, ...waiting], step };
+    else groups.push({ opts: waiting, step });
+    waiting = [];
+    before = step.median_us ?? before;
+  });
+  return groups;
+}
+
+/** The part of the output that one step of the reduction computes, after some opts. */
+export interface Tile {
+  rows: number;
+  columns: number;
+  /** Of the output, and of the tile. */
+  tileRows: number;
+  tileColumns: number;
+  lanes: number;
+  /** Outputs of this size there are besides. */
+  others: number;
+  threads: boolean;
+}
+
+export function tileOf(axes: Step["axes"], opts: readonly string[]): Tile | null {
+  const outputs = axes.flatMap(([name, kind, size]) => {
+    const id = /\d+$/.exec(name)?.[0];
+    return kind === "global" && id !== undefined && typeof size === "number" ? [{ id: Number(id), size }] : [];
+  });
+  if (outputs.length === 0) return null;
+  const width = new Map<number, number>();
+  let lanes = 1;
+  let threads = false;
+  for (const opt of opts) {
+    const [, name, axis, amount] = /^(\w+)\((\d+)(?:, (\d+))?\)/.exec(opt) ?? [];
+    if (name === "THREAD") threads = true;
+    if (!["VECTOR", "UPCAST", "LOCAL"].includes(name) || amount === undefined) continue;
+    const id = Number(axis);
+    if (!outputs.some((one) => one.id === id)) continue;
+    width.set(id, (width.get(id) ?? 1) * Number(amount));
+    if (name === "VECTOR") lanes = Number(amount);
+  }
+  const [row, column] = outputs.length === 1 ? [null, outputs[0]] : outputs.slice(-2);
+  const of = (one: { id: number; size: number } | null): [number, number] =>
+    one === null ? [1, 1] : [one.size, Math.min(one.size, width.get(one.id) ?? 1)];
+  const [rows, tileRows] = of(row);
+  const [columns, tileColumns] = of(column);
+  const others = outputs.slice(0, -2).reduce((all, one) => all * one.size, 1);
+  return { rows, columns, tileRows, tileColumns, lanes: Math.min(lanes, tileColumns), others, threads };
+}
+
+/** An opt as a sentence for people who see the word for the first time. */
+export function optWords(opt: string): string {
+  const [, name, , amount = ""] = /^(\w+)\((\d+)(?:, (\d+))?\)/.exec(opt) ?? [];
+  switch (name) {
+    case "VECTOR":
+      return `${amount} neighbours in one vector register`;
+    case "UPCAST":
+      return `${amount} steps written out: they share loads`;
+    case "UNROLL":
+      return `${amount} steps of the sum written out`;
+    case "THREAD":
+      return "the steps are divided among the cores";
+    case "STAGE":
+      return "an operand is copied into scratch memory first";
+    case "LOCAL":
+      return `${amount} steps by the lanes of a workgroup`;
+    default:
+      return optMeaning(opt).replace(`${opt}: `, "").split(/[.;]/)[0];
+  }
+}
+
+interface Row {
+  key: string;
+  depth: number;
+  text: string;
+  kind: string;
+}
+
+/** Lines of a nest under keys that stay from step to step. */
+export function keyed(nest: readonly Pick<NestLine, "depth" | "text" | "kind">[]): Row[] {
+  const seen = new Map<string, number>();
+  return nest.map(({ depth, text, kind }) => {
+    const name =
+      kind === "" ? `= ${/^(\w+)/.exec(text)?.[1] ?? ""}` : `${kind} ${/^for (\w+)/.exec(text)?.[1] ?? text}`;
+    const times = (seen.get(name) ?? 0) + 1;
+    seen.set(name, times);
+    return { key: `${name} ${times}`, depth, text, kind };
+  });
+}
+
+export class LoopsPage implements Page {
+  readonly element = h("div", { class: "story-loops" });
+  readonly beat = 2400;
+  private readonly cards = h("div", { class: "opts" });
+  private readonly nest = h("div", {
+    class: "nest-rows",
+    tabindex: 0,
+    role: "group",
+    "aria-label": "Loops of the kernel",
+  });
+  private readonly picture = s("svg", { class: "tile", role: "img" });
+  private readonly rows = new Map<string, HTMLElement>();
+  private groups: OptGroup[] = [];
+  private step = 0;
+  private frame = 0;
+  private isWaiting = false;
+  private readonly sizes = new ResizeObserver(() => this.draw(0));
+
+  /** `changed`: the number of steps is another one now. */
+  constructor(
+    private readonly store: Store,
+    private readonly kernel: KernelInfo,
+    private readonly changed: () => void,
+  ) {
+    this.element.append(this.cards, this.nest, h("div", { class: "tile-side" }, this.picture));
+    this.take(this.stored() ?? this.plain());
+    void this.ask();
+    this.sizes.observe(this.nest);
+  }
+
+  private get owner(): number {
+    return this.kernel.same_as ?? this.kernel.id;
+  }
+
+  private stored(): OptSteps | undefined {
+    const { responses } = this.store;
+    const kernel = this.owner;
+    return responses.get({ ask: "opt steps", kernel, timed: true }) ?? responses.get({ ask: "opt steps", kernel });
+  }
+
+  /** The kernel as it is: all that a trace alone knows. */
+  private plain(): OptSteps {
+    const { index } = this.store;
+    const run = index.runOf(this.kernel.id);
+    const nest = nestOf(index, this.kernel).map((line) => ({
+      touches: [],
+      bytes: 0,
+      cache: "",
+      axis: null,
+      size: 0,
+      ...line,
+    }));
+    const step = {
+      opt: "",
+      nest,
+      axes: this.kernel.axes,
+      median_us: run?.median_us ?? null,
+      low_us: null,
+      high_us: null,
+      samples: 0,
+      note: "",
+    };
+    return { kernel: this.kernel.id, steps: [step] } as unknown as OptSteps;
+  }
+
+  /** The nests at once, then the times, where Python can be asked. */
+  private async ask(): Promise<void> {
+    const { ask, responses } = this.store;
+    const kernel = this.owner;
+    if (ask === null || responses.get({ ask: "opt steps", kernel, timed: true }) !== undefined) return;
+    this.isWaiting = true;
+    try {
+      this.take(await ask({ ask: "opt steps", kernel }));
+      this.take(await ask({ ask: "opt steps", kernel, timed: true }));
+    } catch {
+      // the kernel stands as it is then, without its way there
+    } finally {
+      this.isWaiting = false;
+    }
+  }
+
+  private take({ steps }: OptSteps): void {
+    this.groups = optGroups(steps);
+    this.drawCards();
+    if (this.element.isConnected) {
+      this.changed();
+      this.draw(0);
+    }
+  }
+
+  get count(): number {
+    return Math.max(1, this.groups.length);
+  }
+
+  private drawCards(): void {
+    const longest = Math.max(...this.groups.map(({ step }) => step.median_us ?? 0));
+    const reasons = new Map(
+      this.store.index.trace.stages
+        .filter(({ kernel }) => kernel === this.owner)
+        .flatMap(({ opts }) => opts.map(({ opt, reason }) => [opt, reason] as const)),
+    );
+    const cards = this.groups.map(({ opts, step }, i) => {
+      const us = step.median_us;
+      const title = opts.map((opt) => `${opt}: ${reasons.get(opt) ?? ""}`).join("\n");
+      const bar =
+        us === null
+          ? h("span", { class: "time faint" }, this.isWaiting ? "measuring …" : "")
+          : h(
+              "span",
+              { class: "time" },
+              h("i", { style: `width:${Math.max(2, (us / longest) * 100)}px` }),
+              duration(us),
+            );
+      const words =
+        opts.length === 0
+          ? [this.groups.length > 1 ? "as written: one element at a time" : "as it runs"]
+          : opts.map(optWords);
+      const name = opts.length === 0 ? (this.groups.length > 1 ? "no opts" : humanName(this.kernel)) : opts.join(" ");
+      return h(
+        "button",
+        { type: "button", class: "opt-card", title, onclick: () => this.store.select([]), "data-step": i },
+        h("b", {}, name),
+        h("span", {}, words.join("; ")),
+        bar,
+      );
+    });
+    const timed = this.groups.find(({ step }) => step.samples > 0);
+    const note =
+      timed === undefined
+        ? null
+        : h("p", { class: "faint" }, `Medians of ${timed.step.samples} samples each, by a process of its own.`);
+    replaceChildren(this.cards, ...cards, note);
+    this.mark();
+  }
+
+  private mark(): void {
+    this.cards.querySelectorAll(".opt-card").forEach((card, i) => {
+      card.classList.toggle("on", i === this.step && this.groups.length > 1);
+      if (i === this.step) card.setAttribute("aria-current", "step");
+      else card.removeAttribute("aria-current");
+    });
+    const on = this.cards.querySelector<HTMLElement>(".opt-card.on");
+    if (on !== null) this.cards.scrollTop = Math.max(0, on.offsetTop - this.cards.clientHeight / 2);
+  }
+
+  show(step: number, ms: number): void {
+    this.step = Math.min(step, this.count - 1);
+    this.mark();
+    this.draw(ms);
+  }
+
+  private draw(ms: number): void {
+    if (this.nest.clientHeight === 0) return;
+    const { index } = this.store;
+    const now = keyed(this.groups[this.step].step.nest);
+    const previous = this.step > 0 ? keyed(this.groups[this.step - 1].step.nest) : [];
+    const known = new Map(previous.map((row) => [row.key, row.text]));
+    const tall = Math.max(19, Math.min(31, (this.nest.clientHeight - 14) / Math.max(1, now.length)));
+    const deepest = Math.max(...now.map(({ depth }) => depth));
+    const indent = Math.min(16, Math.max(7, (this.nest.clientWidth * 0.22) / Math.max(1, deepest)));
+    const isQuick = ms === 0 || prefersReducedMotion();
+    this.nest.classList.toggle("at-once", isQuick);
+    this.nest.classList.toggle("is-dense", tall < 25);
+    const present = new Set<string>();
+    now.forEach(({ key, depth, text, kind }, i) => {
+      present.add(key);
+      const isNew = this.step > 0 && known.get(key) !== text;
+      let row = this.rows.get(key);
+      if (row === undefined) {
+        row = h("div", { class: "nest-row" });
+        row.style.transform = `translateY(${7 + (i + 0.4) * tall}px)`;
+        row.style.opacity = "0";
+        this.nest.append(row);
+        this.rows.set(key, row);
+        void row.offsetWidth; // it starts from there
+      }
+      const shown = index.withNames(text, this.owner);
+      replaceChildren(
+        row,
+        h("span", { class: "text", title: shown }, ...coloured(shown)),
+        kind === "" ? null : h("span", { class: `axis-tag axis-${kind}`, title: AXIS_WORDS[kind] ?? "" }, kind),
+      );
+      row.style.height = `${tall}px`;
+      row.style.paddingLeft = `${12 + depth * indent}px`;
+      row.style.transform = `translateY(${7 + i * tall}px)`;
+      row.style.opacity = "1";
+      row.classList.toggle("new", isNew);
+    });
+    for (const [key, row] of this.rows) {
+      if (present.has(key)) continue;
+      row.remove();
+      this.rows.delete(key);
+    }
+    this.drawTile(isQuick ? 0 : ms);
+  }
+
+  private drawTile(ms: number): void {
+    cancelAnimationFrame(this.frame);
+    const opts = this.groups.slice(0, this.step + 1).flatMap((group) => group.opts);
+    const first = this.groups[0];
+    const tile = tileOf(first.step.axes, this.groups.length > 1 ? opts : this.kernel.opts);
+    if (tile === null || this.groups.length < 2) return replaceChildren(this.picture);
+    const { columns, rows } = tile;
+    const [room, tallest] = [176, Math.max(80, Math.min(300, this.nest.clientHeight - 96))];
+    const ratio = Math.max(0.12, Math.min(6, rows / columns));
+    const w = Math.min(room, tallest / ratio);
+    const tall = w * ratio;
+    const [x, y] = [26, 40];
+    this.picture.setAttribute("width", "212");
+    this.picture.setAttribute("height", String(y + tall + 54));
+    const words = `${grouped(tile.tileRows * tile.tileColumns)} element${tile.tileRows * tile.tileColumns === 1 ? "" : "s"} at a time`;
+    this.picture.setAttribute("aria-label", `Output of ${rows} by ${columns}: ${words}`);
+    const tileW = Math.max(2, (w * tile.tileColumns) / columns);
+    const tileH = Math.max(2, (tall * tile.tileRows) / rows);
+    const [across, down] = [Math.ceil(columns / tile.tileColumns), Math.ceil(rows / tile.tileRows)];
+    const done = s("path", { class: "done" });
+    const box = s("rect", { class: "now", width: tileW, height: tileH });
+    const lanes = s("path", { class: "lanes", d: laneLines(tile, tileW, tileH) });
+    const put = (at: number): void => {
+      const [row, column] = [Math.floor(at / across), at % across];
+      const [left, top] = [x + Math.min(w - tileW, column * tileW), y + Math.min(tall - tileH, row * tileH)];
+      for (const one of [box, lanes]) one.setAttribute("transform", `translate(${left} ${top})`);
+      done.setAttribute(
+        "d",
+        `M${x} ${y}h${w}v${Math.min(tall, row * tileH)}h${-w}z M${x} ${y + row * tileH}h${Math.min(w, column * tileW)}v${Math.min(tileH, tall - row * tileH)}h${-Math.min(w, column * tileW)}z`,
+      );
+    };
+    const many = tile.others > 1 ? `${grouped(tile.others)} × ` : "";
+    replaceChildren(
+      this.picture,
+      s("text", { class: "strong", x, y: 14 }, `Output: ${many}${grouped(rows)} × ${grouped(columns)}`),
+      s("text", { class: "small mono", x: x + w / 2, y: 32, "text-anchor": "middle" }, "columns"),
+      s(
+        "text",
+        { class: "small mono", transform: `translate(16 ${y + tall / 2}) rotate(-90)`, "text-anchor": "middle" },
+        tall > 50 ? "rows" : "",
+      ),
+      s("rect", { class: "whole", x, y, width: w, height: tall }),
+      done,
+      box,
+      lanes,
+      s("text", { class: "strong", x, y: y + tall + 22 }, words),
+      s(
+        "text",
+        { class: "small", x, y: y + tall + 40 },
+        `${count(across * down * tile.others, "tile")}${tile.threads ? ", shared by the cores" : ""}`,
+      ),
+    );
+    const total = across * down;
+    const end = Math.min(total - 1, Math.floor(total * 0.62));
+    put(end);
+    if (ms === 0) return;
+    const begin = performance.now();
+    const tick = (now: number): void => {
+      const t = Math.min(1, Math.max(0, (now - begin) / (ms * 2.4)));
+      put(Math.floor(end * t));
+      if (t < 1) this.frame = requestAnimationFrame(tick);
+    };
+    this.frame = requestAnimationFrame(tick);
+  }
+
+  head(step: number): Child[] {
+    const { kernels } = this.store.index.trace;
+    const name = code(humanName(this.kernel));
+    const which: Child[] = kernels.length === 1 ? [name] : ["The slowest kernel, ", name];
+    const group = this.groups[Math.min(step, this.count - 1)];
+    const [first] = this.groups;
+    const size = (axes: Step["axes"]): string => count(axes.length, "loop");
+    if (this.groups.length < 2)
+      return [
+        ...which,
+        ` runs in ${size(group.step.axes)}`,
+        this.kernel.opts.length > 0 ? `, after ${count(this.kernel.opts.length, "opt")}.` : ".",
+      ];
+    if (step === 0) {
+      const us = first.step.median_us;
+      return [
+        ...which,
+        ", as written: ",
+        bold(size(first.step.axes)),
+        us === null ? "." : `, ${duration(us)}.`,
+        ` ${count(this.groups.length - 1, "change")} follow${this.groups.length === 2 ? "s" : ""}.`,
+      ];
+    }
+    const [now, begin] = [group.step.median_us, first.step.median_us];
+    const words = group.opts.map(optWords).join("; ");
+    const factor =
+      now === null || begin === null
+        ? ""
+        : now <= begin
+          ? ` ${figures(begin / now)}× faster than as written.`
+          : ` ${figures(now / begin)}× slower than as written.`;
+    return [bold(group.opts.join(" ")), `: ${words}.`, factor];
+  }
+
+  caption(step: number): string {
+    const group = this.groups[Math.min(step, this.count - 1)];
+    return group.opts.length === 0 ? (this.groups.length > 1 ? "as written" : "as it runs") : group.opts.join(" ");
+  }
+
+  destroy(): void {
+    cancelAnimationFrame(this.frame);
+    this.sizes.disconnect();
+  }
+}
+
+function laneLines(tile: Tile, w: number, tall: number): string {
+  const across = Math.round(tile.tileColumns / Math.max(1, tile.lanes));
+  if (tile.lanes < 2 || tile.tileRows * across > 128) return "";
+  const lines: string[] = [];
+  for (let i = 1; i < across; i += 1) lines.push(`M${(i * w) / across} 0v${tall}`);
+  for (let i = 1; i < tile.tileRows; i += 1) lines.push(`M0 ${(i * tall) / tile.tileRows}h${w}`);
+  return lines.join("");
+}
+
+function coloured(text: string): Child[] {
+  return text
+    .split(/\b(for|in|range)\b/)
+    .map((part) => (/^(for|in|range)$/.test(part) ? h("span", { class: "keyword" }, part) : part));
+}

@@ -1,0 +1,108 @@
+// Places boxes from left to right by what they read, in as many rows of columns as the canvas needs.
+
+export interface Room {
+  width: number;
+  height: number;
+}
+
+export interface Size {
+  w: number;
+  h: number;
+  /** Between columns and between boxes of a column. */
+  gapX: number;
+  gapY: number;
+}
+
+export interface Placed {
+  size: Size;
+  /** Centres, by position in the list. */
+  at: readonly (readonly [x: number, y: number])[];
+}
+
+/** The column of each node: after all that it reads; what reads nothing stands right before its first reader. */
+export function columnsOf(sources: readonly (readonly number[])[]): number[] {
+  const column = sources.map(() => 0);
+  sources.forEach((src, i) => {
+    for (const from of src) column[i] = Math.max(column[i], column[from] + 1);
+  });
+  const first = sources.map(() => Number.POSITIVE_INFINITY);
+  sources.forEach((src, i) => {
+    for (const from of src) first[from] = Math.min(first[from], column[i]);
+  });
+  return column.map((own, i) => (sources[i].length === 0 && Number.isFinite(first[i]) ? first[i] - 1 : own));
+}
+
+/** The order in each column: by the middle of what a node reads and of what reads it. */
+function ordered(sources: readonly (readonly number[])[], columns: readonly number[]): number[][] {
+  const last = Math.max(-1, ...columns);
+  const lists: number[][] = Array.from({ length: last + 1 }, () => []);
+  columns.forEach((column, i) => lists[column].push(i));
+  const place = new Map<number, number>();
+  const settle = (): void => lists.forEach((list) => list.forEach((i, at) => place.set(i, at - (list.length - 1) / 2)));
+  const users = sources.map((): number[] => []);
+  sources.forEach((src, i) => {
+    for (const from of src) users[from].push(i);
+  });
+  settle();
+  for (let round = 0; round < 4; round += 1) {
+    const near = round % 2 === 0 ? sources : users;
+    for (const list of lists) {
+      const middle = (i: number): number => {
+        const others = near[i];
+        if (others.length === 0) return place.get(i)!;
+        return others.reduce((sum, other) => sum + place.get(other)!, 0) / others.length;
+      };
+      const keys = new Map(list.map((i) => [i, middle(i)]));
+      list.sort((a, b) => keys.get(a)! - keys.get(b)! || a - b);
+    }
+    settle();
+  }
+  return lists;
+}
+
+/** Centres of the boxes, or null where the room is too small for boxes of this size. */
+export function placed(
+  sources: readonly (readonly number[])[],
+  room: Room,
+  size: Size,
+  mostRows = Number.POSITIVE_INFINITY,
+): Placed | null {
+  const lists = ordered(sources, columnsOf(sources));
+  const most = Math.floor((room.width + size.gapX) / (size.w + size.gapX));
+  if (most < 1 || lists.length === 0) return null;
+  const rows = Math.ceil(lists.length / most);
+  if (rows > mostRows) return null;
+  const perRow = Math.ceil(lists.length / rows);
+  const bands = Array.from({ length: rows }, (_, k) => lists.slice(k * perRow, (k + 1) * perRow));
+  const heights = bands.map((band) => Math.max(...band.map((list) => list.length)) * (size.h + size.gapY));
+  const total = heights.reduce((sum, one) => sum + one, 0);
+  if (total > room.height + size.gapY) return null;
+  const spare = (room.height + size.gapY - total) / (rows + 1);
+  const at: [number, number][] = sources.map(() => [0, 0]);
+  const step = perRow < 2 ? 0 : Math.min((room.width - size.w) / (perRow - 1), size.w * 2.1);
+  const left = (room.width - step * (perRow - 1)) / 2;
+  let top = spare;
+  bands.forEach((band, k) => {
+    const middle = top + (heights[k] - size.gapY) / 2;
+    const grow = Math.min(1.5, 1 + spare / heights[k]);
+    band.forEach((list, column) =>
+      list.forEach((i, row) => {
+        const y = middle + (row - (list.length - 1) / 2) * (size.h + size.gapY) * grow;
+        at[i] = [left + column * step, y];
+      }),
+    );
+    top += heights[k] + spare;
+  });
+  return { size, at };
+}
+
+/** In one row of columns if there is any size for that, with the largest boxes that fit; null where even the smallest do not. */
+export function fitted(sources: readonly (readonly number[])[], room: Room, sizes: readonly Size[]): Placed | null {
+  for (const rows of [1, Number.POSITIVE_INFINITY]) {
+    for (const size of sizes) {
+      const found = placed(sources, room, size, rows);
+      if (found !== null) return found;
+    }
+  }
+  return null;
+}

@@ -1,0 +1,259 @@
+// First page: the user's lines, each part that builds operations coloured, and what it builds.
+
+import { type Child, h, replaceChildren, s } from "../dom";
+import { count, grouped, truncate } from "../format";
+import type { Store } from "../store";
+import { type Expression, type Op, type OpGraph, opGraph } from "./ops";
+import { type Page, bold, code, listed, tone } from "./page";
+
+const MOST_CARDS = 9;
+const MOST_LINES = 9;
+
+interface Piece {
+  text: string;
+  /** The expression that the text is the own part of. */
+  expression: number | null;
+}
+
+interface Line {
+  number: number;
+  pieces: Piece[];
+}
+
+/** The lines of the program with the own part of each expression; of a single line, only what builds operations. */
+export function programLines(graph: OpGraph, sources: readonly { text: string }[]): Line[] {
+  const spans = graph.expressions.filter(({ frame }) => frame !== null);
+  const keys = new Map<string, Expression[]>();
+  for (const one of spans) {
+    const key = `${one.frame!.source}:${one.frame!.line}`;
+    keys.set(key, [...(keys.get(key) ?? []), one]);
+  }
+  const places = [...keys.values()].sort(
+    ([a], [b]) => a.frame!.source - b.frame!.source || a.frame!.line - b.frame!.line,
+  );
+  return places.map((own) => {
+    const { source, line } = own[0].frame!;
+    const text = sources[source]?.text.split("\n")[line - 1] ?? "";
+    const owner: (number | null)[] = Array.from(text, () => null);
+    // the widest first, so that what is inside another one keeps its own letters
+    const wide = [...own].sort((a, b) => widthOf(b, line, text) - widthOf(a, line, text));
+    for (const one of wide) {
+      const [from, to] = columnsIn(one, line, text);
+      for (let i = from; i < to; i += 1) if (text[i] !== " ") owner[i] = one.id;
+    }
+    const [from, to] =
+      places.length === 1 ? trimmed(text, owner) : [text.length - text.trimStart().length, text.length];
+    return { number: line, pieces: piecesOf(text, owner, from, to) };
+  });
+}
+
+function columnsIn({ frame }: Expression, line: number, text: string): [number, number] {
+  const span = frame!.span;
+  if (span === null) return [text.length - text.trimStart().length, text.length];
+  const [first, from, last, to] = span;
+  return [first === line ? from : 0, last === line ? to : text.length];
+}
+
+function widthOf(one: Expression, line: number, text: string): number {
+  const [from, to] = columnsIn(one, line, text);
+  return to - from;
+}
+
+/** From the first letter that builds something to the last, with the brackets that belong to it. */
+function trimmed(text: string, owner: readonly (number | null)[]): [number, number] {
+  let from = owner.findIndex((id) => id !== null);
+  const to = owner.findLastIndex((id) => id !== null) + 1;
+  const open = (): number => {
+    const part = text.slice(from, to);
+    return (part.match(/[)\]}]/g)?.length ?? 0) - (part.match(/[([{]/g)?.length ?? 0);
+  };
+  while (from > 0 && open() > 0) from -= 1;
+  while (from > 0 && /[\w.]/.test(text[from - 1]) && /[\w.]/.test(text[from])) from -= 1;
+  return [from, to];
+}
+
+function piecesOf(text: string, owner: readonly (number | null)[], from: number, to: number): Piece[] {
+  const pieces: Piece[] = [];
+  for (let i = from; i < to; i += 1) {
+    const blank = text[i] === " " && owner[i - 1] !== null && owner[i - 1] === owner[i + 1];
+    const expression = blank ? owner[i - 1] : owner[i];
+    const last = pieces.at(-1);
+    if (last !== undefined && last.expression === expression) last.text += text[i];
+    else pieces.push({ text: text[i], expression });
+  }
+  return pieces;
+}
+
+interface Card {
+  expression: Expression;
+  ops: Op[];
+  element: HTMLElement;
+}
+
+export class PythonPage implements Page {
+  readonly element = h("div", { class: "story-python" });
+  readonly beat = 1500;
+  private readonly graph: OpGraph;
+  private readonly cards: Card[];
+  private readonly arrows = s("svg", { class: "arrows", "aria-hidden": "true" });
+  private step = 0;
+  private readonly sizes = new ResizeObserver(() => this.drawArrows(false));
+
+  constructor(private readonly store: Store) {
+    const { trace } = store.index;
+    this.graph = opGraph(store.index);
+    const own = this.graph.expressions.map((expression) => ({
+      expression,
+      ops: this.graph.ops.filter((op) => op.expression === expression.id && op.kind !== "input"),
+    }));
+    const chosen = own.filter(({ ops }) => ops.length > 0);
+    const shown = [...chosen].sort((a, b) => b.ops.length - a.ops.length).slice(0, MOST_CARDS);
+    this.cards = chosen
+      .filter((one) => shown.includes(one))
+      .map((one, i) => ({ ...one, element: this.card(one.expression, one.ops, i) }));
+    const rest = chosen.length - this.cards.length;
+    const lines = programLines(this.graph, trace.sources);
+    const shownLines = lines.slice(0, MOST_LINES);
+    const rows = shownLines.map(({ number, pieces }) => this.line(number, pieces, lines.length > 1));
+    const more =
+      lines.length > shownLines.length
+        ? h("p", { class: "faint" }, `and ${count(lines.length - shownLines.length, "more line")}`)
+        : null;
+    const length = Math.max(1, ...lines.map(({ pieces }) => pieces.reduce((sum, { text }) => sum + text.length, 0)));
+    const program = h(
+      "div",
+      { class: "program", style: `--letters:${length};--lines:${shownLines.length}` },
+      ...rows,
+      more,
+    );
+    const groups = h("div", { class: `cards n-${this.cards.length}` }, ...this.cards.map(({ element }) => element));
+    if (rest > 0) groups.append(h("p", { class: "faint more" }, `and ${count(rest, "more expression")}`));
+    this.element.append(program, this.arrows, groups);
+    this.element.classList.toggle("is-long", shownLines.length > 2 || this.cards.length > 4);
+    this.sizes.observe(this.element);
+  }
+
+  get count(): number {
+    return Math.max(1, this.cards.length);
+  }
+
+  private line(number: number, pieces: readonly Piece[], numbered: boolean): HTMLElement {
+    const parts = pieces.map(({ text, expression }) => {
+      const at = this.cards.findIndex((card) => card.expression.id === expression);
+      if (at < 0) return h("span", {}, text);
+      const choose = (): void => this.store.select(this.cards[at].expression.nodes);
+      return h(
+        "button",
+        {
+          type: "button",
+          class: `part ${tone(at)}`,
+          "data-card": at,
+          title: "Select what this builds",
+          onclick: choose,
+        },
+        text,
+      );
+    });
+    return h("div", { class: "program-line" }, numbered ? h("u", {}, String(number)) : null, ...parts);
+  }
+
+  private card(expression: Expression, ops: readonly Op[], at: number): HTMLElement {
+    const { trace } = this.store.index;
+    const views = expression.nodes.filter((id) => trace.nodes[id].group === "movement").length;
+    const constants = expression.nodes.filter((id) => trace.nodes[id].group === "const").length;
+    const counts = [
+      `${ops.length} compute${ops.length === 1 ? "s" : ""}`,
+      views > 0 ? count(views, "view") : "",
+      constants > 0 ? count(constants, "constant") : "",
+    ].filter(Boolean);
+    const most = 5;
+    const chips = ops.slice(0, most).flatMap((op, i) => {
+      const chip = h(
+        "span",
+        { class: `op-chip ${op.kind}`, title: op.code },
+        h("b", {}, op.label),
+        h("small", {}, op.shape),
+      );
+      return [i === 0 ? chip : h("span", { class: "linked" }, h("i", { "aria-hidden": "true" }, "→"), chip)];
+    });
+    if (ops.length > most) chips.push(h("i", {}, `+ ${ops.length - most}`));
+    return h(
+      "section",
+      { class: `expr-card ${tone(at)}`, "data-card": at, style: `--weight:${Math.min(most, ops.length) + 1}` },
+      h("h3", { title: expression.text }, truncate(expression.short, 42)),
+      h("p", { class: "faint" }, `${count(expression.nodes.length, "operation")}: ${counts.join(", ")}`),
+      h("div", { class: "op-chips" }, ...chips),
+    );
+  }
+
+  show(step: number, ms: number): void {
+    this.step = step;
+    for (const part of this.element.querySelectorAll<HTMLElement>("[data-card]")) {
+      const at = Number(part.dataset.card);
+      part.classList.toggle("off", at > step);
+      part.classList.toggle("current", at === step && this.cards.length > 1);
+    }
+    this.drawArrows(ms > 0);
+  }
+
+  /** From each part of the program to its card; a newly shown one is drawn like a pen would. */
+  private drawArrows(moves: boolean): void {
+    replaceChildren(this.arrows);
+    const box = this.element.getBoundingClientRect();
+    if (this.element.classList.contains("is-long") || box.width < 820) return;
+    for (let at = 0; at <= this.step; at += 1) {
+      const parts = this.element.querySelectorAll(`.part[data-card="${at}"]`);
+      const card = this.element.querySelector(`.expr-card[data-card="${at}"]`);
+      const part = [...parts].sort((a, b) => b.getBoundingClientRect().width - a.getBoundingClientRect().width)[0];
+      if (part === undefined || card === null) continue;
+      const [a, b] = [part.getBoundingClientRect(), card.getBoundingClientRect()];
+      const [x1, y1] = [a.left + a.width / 2 - box.left, a.bottom - box.top + 5];
+      const [x2, y2] = [b.left + b.width / 2 - box.left, b.top - box.top - 3];
+      if (y2 - y1 < 24) continue;
+      const m = (y2 - y1) / 2;
+      const d = `M${x1} ${y1}C${x1} ${y1 + m} ${x2} ${y2 - m} ${x2} ${y2}m-6 -8l6 8l6 -8`;
+      const path = s("path", { d, class: tone(at), pathLength: 1 });
+      if (moves && at === this.step) path.classList.add("drawn");
+      this.arrows.append(path);
+    }
+  }
+
+  head(step: number): Child[] {
+    const { expressions } = this.graph;
+    const { trace } = this.store.index;
+    const nodes = expressions.flatMap((one) => one.nodes);
+    const computing = this.graph.ops.filter(({ kind, expression }) => kind !== "input" && expression !== null);
+    const views = nodes.filter((id) => trace.nodes[id].group === "movement").length;
+    const constants = nodes.filter((id) => trace.nodes[id].group === "const").length;
+    const rest = [
+      views > 0 ? `${grouped(views)} ${views === 1 ? "is a view" : "are views"}` : "",
+      constants > 0 ? `${grouped(constants)} ${constants === 1 ? "is a constant" : "are constants"}` : "",
+    ].filter(Boolean);
+    const lines = new Set(expressions.map(({ frame }) => `${frame?.source}:${frame?.line}`)).size;
+    const what = lines === 1 ? "This line builds " : `These ${lines} lines build `;
+    const others = rest.length > 0 ? `; ${listed(rest)}` : "";
+    const at = this.cards[step];
+    const now =
+      at === undefined || this.cards.length < 2 ? [] : [" Here: ", code(truncate(at.expression.short, 40)), "."];
+    return [
+      what,
+      bold(count(nodes.length, "tensor operation")),
+      `. ${grouped(computing.reduce((sum, op) => sum + op.nodes.length, 0))} compute${others}.`,
+      ...now,
+    ];
+  }
+
+  caption(step: number): string {
+    const card = this.cards[step];
+    return card === undefined
+      ? ""
+      : `${truncate(card.expression.short, 32)}: ${card.ops
+          .map(({ label }) => label)
+          .slice(0, 3)
+          .join(", ")}`;
+  }
+
+  destroy(): void {
+    this.sizes.disconnect();
+  }
+}

@@ -1,0 +1,234 @@
+// Fifth page: the three firings that change this program most, each before and after, on the graph.
+
+import { type Child, button, h, replaceChildren } from "../dom";
+import { count, grouped, truncate } from "../format";
+import { humanName } from "../kernels";
+import type { Node } from "../model";
+import type { Store } from "../store";
+import { type Firing, consequential, ruleWords, tells } from "./consequence";
+import { type Page, bold } from "./page";
+import { fitted } from "./placing";
+import { Scene, type SceneNode, type SceneState, legend } from "./scene";
+
+const MOST_NODES = 11;
+const SIZES = [
+  { w: 124, h: 48, gapX: 46, gapY: 22 },
+  { w: 108, h: 44, gapX: 26, gapY: 13 },
+  { w: 96, h: 40, gapX: 16, gapY: 8 },
+];
+
+const UOP_WORDS: Record<string, string> = {
+  REDUCE: "Σ reduce",
+  MULACC: "a × b + c",
+  ASSIGN: "register = …",
+  DEFINE_ACC: "register",
+  DEFINE_REG: "register",
+  LOAD: "load",
+  STORE: "store",
+  INDEX: "address",
+  RANGE: "loop",
+  VECTORIZE: "to a vector",
+  GEP: "one lane",
+  HREDUCE: "lanes combined",
+  RESULT: "after the loop",
+  MUL: "× multiply",
+  ADD: "+ add",
+  MAX: "maximum",
+  EXP: "exp",
+  WHERE: "choose",
+  CAST: "convert",
+};
+
+export class RewritesPage implements Page {
+  readonly element = h("div", { class: "story-rewrites" });
+  readonly beat = 2100;
+  readonly firings: Firing[];
+  private readonly tabs = h("div", { class: "firing-tabs" });
+  private readonly scene = new Scene("The graph before and after the rule fired");
+  private readonly phase = h("span", { class: "phase", role: "status" });
+  private readonly stage = h(
+    "div",
+    { class: "stage", tabindex: 0, role: "group", "aria-label": "The graph of the firing" },
+    this.scene.element,
+  );
+  private readonly card = h("section", { class: "rule-card", tabindex: 0, "aria-label": "The rule" });
+  private step = 0;
+  private shown = -1;
+  private readonly sizes = new ResizeObserver(() => this.draw(0));
+
+  /** `open`: shows a step of this page; `leave`: shows a firing in the workbench. */
+  constructor(
+    private readonly store: Store,
+    private readonly open: (step: number) => void,
+  ) {
+    this.firings = consequential(store.index);
+    const key = legend([
+      ["match", "matched by the rule"],
+      ["new", "made by the rule"],
+      ["alu", "as before"],
+    ]);
+    const left = h(
+      "div",
+      { class: "fired-side" },
+      this.tabs,
+      h("div", { class: "phase-line" }, this.phase, key),
+      this.stage,
+    );
+    this.element.append(left, this.card);
+    replaceChildren(
+      this.tabs,
+      ...this.firings.map(({ rule, times, kernel }, i) => {
+        const tab = button("", `Show ${rule.name}`, () => this.open(2 * i), "firing-tab");
+        tab.removeAttribute("aria-label");
+        tab.append(h("b", {}, rule.name), h("span", {}, `kernel ${kernel.id} · ${count(times, "firing")}`));
+        return tab;
+      }),
+    );
+    this.sizes.observe(this.stage);
+  }
+
+  get count(): number {
+    return Math.max(1, 2 * this.firings.length);
+  }
+
+  show(step: number, ms: number): void {
+    this.step = step;
+    const at = Math.floor(step / 2);
+    this.tabs.querySelectorAll("button").forEach((tab, i) => tab.setAttribute("aria-pressed", String(i === at)));
+    if (at !== this.shown) this.describe(this.firings[at]);
+    this.shown = at;
+    const isAfter = step % 2 === 1;
+    this.phase.textContent = isAfter ? "after: what is new" : "before: what the rule matched";
+    this.phase.classList.toggle("after", isAfter);
+    this.draw(ms);
+  }
+
+  private draw(ms: number): void {
+    const room = { width: this.stage.clientWidth, height: this.stage.clientHeight };
+    const firing = this.firings[Math.floor(this.step / 2)];
+    if (room.width < 50 || firing === undefined) return;
+    this.scene.resize(room.width, room.height);
+    this.scene.set(this.state(firing, this.step % 2 === 1, room), ms);
+  }
+
+  /** One side of a firing: what the other side lacks is marked. */
+  private state({ step }: Firing, isAfter: boolean, room: { width: number; height: number }): SceneState {
+    const { index } = this.store;
+    const [own, other] = isAfter ? [step.after, step.before] : [step.before, step.after];
+    const elsewhere = new Set(index.reachable([other]));
+    const shown = partOf(index.trace.nodes, own, elsewhere);
+    const place = new Map(shown.map((id, i) => [id, i]));
+    const sources = shown.map((id) => [...new Set(index.node(id).src)].flatMap((src) => place.get(src) ?? []));
+    const found = fitted(sources, room, SIZES) ?? fitted(sources, { ...room, height: 1e5 }, SIZES.slice(-1));
+    if (found === null) return { nodes: [], edges: [] };
+    const { size, at } = found;
+    const letters = Math.floor((size.w - 10) / 6.9);
+    const nodes = shown.map((id, i): SceneNode => {
+      const node = index.node(id);
+      const mark = elsewhere.has(id) ? "" : isAfter ? " new" : " match";
+      const { label, sub } = wordsOf(node, this.names(node));
+      return {
+        id: `u${id}`,
+        x: at[i][0],
+        y: at[i][1],
+        w: size.w,
+        h: size.h,
+        label: truncate(label, letters),
+        sub: [truncate(sub, letters + 1)],
+        cls: `${node.group}${mark}`,
+        title: `${node.label} ${node.detail}`,
+      };
+    });
+    const edges = shown.flatMap((id, i) => sources[i].map((from) => ({ from: `u${shown[from]}`, to: `u${id}` })));
+    return { nodes, edges };
+  }
+
+  private names(node: Node): string {
+    const firing = this.firings[Math.floor(this.step / 2)];
+    return this.store.index.withNames(node.label, firing.kernel.same_as ?? firing.kernel.id);
+  }
+
+  private describe({ rule, stage, step, gone, made, reach, kernel, at }: Firing): void {
+    const { index } = this.store;
+    const frame = index.frameOf(step.before, kernel.id);
+    const calls =
+      frame === null ? "" : (index.trace.sources[frame.source]?.text.split("\n")[frame.line - 1] ?? "").trim();
+    const rows: [string, Child][] = [
+      ["kernel", `${kernel.id} · ${humanName(kernel)}`],
+      ["Python", calls === "" ? null : h("code", {}, truncate(calls, 60))],
+      ["pass", stage.name],
+      ["source", h("code", {}, `${rule.file.split("/").slice(-2).join("/")}:${rule.line}`)],
+    ];
+    const list = rows.flatMap(([term, value]) => (value === null ? [] : [h("dt", {}, term), h("dd", {}, value)]));
+    const effect = [
+      gone > 0 ? `${grouped(Math.round(gone))} operation${gone === 1 ? "" : "s"} replaced` : "",
+      made > 0 ? `${grouped(Math.round(made))} new` : "",
+    ].filter(Boolean);
+    const share = reach > 0 ? ` ${Math.round(100 * reach)} % of the final program comes from what it made.` : "";
+    replaceChildren(
+      this.card,
+      h("h3", {}, rule.name),
+      h("p", {}, ruleWords(rule)),
+      tells(rule) ? h("div", { class: "law" }, rule.law) : null,
+      h("p", {}, h("b", {}, "Effect. "), `${effect.join(", ")}.${share}`),
+      h("dl", {}, ...list),
+    );
+    this.store.go({ stage: stage.id, step: at, graph: "uops", panel: "rewrites", kernel: kernel.id }, true);
+  }
+
+  head(): Child[] {
+    const { trace } = this.store.index;
+    const firings = trace.stages.reduce(
+      (sum, stage) => sum + (stage.kernel === null ? 0 : this.store.index.firings(stage)),
+      0,
+    );
+    const which = this.firings.length === 1 ? "This one changes" : `These ${this.firings.length} change`;
+    return [
+      `${count(firings, "rule firing")} turn${firings === 1 ? "s" : ""} the loops into machine operations. `,
+      bold(`${which} the most.`),
+    ];
+  }
+
+  caption(step: number): string {
+    const firing = this.firings[Math.floor(step / 2)];
+    return firing === undefined ? "" : `${firing.rule.name}: ${step % 2 === 1 ? "replaced" : "matched"}`;
+  }
+
+  destroy(): void {
+    this.sizes.disconnect();
+    this.scene.stop();
+  }
+}
+
+/** The node, what only this side has, and what that reads: as far as there is room. Sources first. */
+export function partOf(nodes: readonly Node[], root: number, elsewhere: ReadonlySet<number>): number[] {
+  const chosen = new Set([root]);
+  const queue = [root];
+  for (let head = 0; head < queue.length && chosen.size < MOST_NODES; head += 1) {
+    const isShared = elsewhere.has(queue[head]) && queue[head] !== root;
+    if (isShared) continue;
+    for (const src of nodes[queue[head]].src) {
+      if (chosen.has(src) || chosen.size >= MOST_NODES) continue;
+      if (nodes[src].op === "CONST" && elsewhere.has(src)) continue;
+      chosen.add(src);
+      queue.push(src);
+    }
+  }
+  return [...chosen].sort((a, b) => depthOf(nodes, a, chosen) - depthOf(nodes, b, chosen) || a - b);
+}
+
+function depthOf(nodes: readonly Node[], id: number, within: ReadonlySet<number>): number {
+  const own = nodes[id].src.filter((src) => within.has(src) && src !== id);
+  return own.length === 0 ? 0 : 1 + Math.max(...own.map((src) => depthOf(nodes, src, within)));
+}
+
+function wordsOf(node: Node, named: string): { label: string; sub: string } {
+  const word = UOP_WORDS[node.op];
+  const label = node.op === "CONST" ? node.detail || named : (word ?? named);
+  const lanes = /x(\d+)$|vec(\d+)|×(\d+)$/.exec(node.dtype);
+  const wide =
+    lanes === null ? node.dtype : `${node.dtype.replace(/[x×]\d+$|vec\d+/, "")} × ${lanes[1] ?? lanes[2] ?? lanes[3]}`;
+  const sub =
+    word === undefined ? node.detail || wide : named === node.op ? node.detail || wide : `${named} ${node.detail}`;
+  return { label, sub: sub || wide };
+}

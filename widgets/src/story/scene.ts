@@ -1,0 +1,287 @@
+// A drawing whose boxes keep their identity: a new state moves, adds and fades them.
+
+import { h, prefersReducedMotion, replaceChildren, s } from "../dom";
+
+/** A box by its centre. */
+export interface SceneNode {
+  id: string;
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+  label: string;
+  /** Smaller lines under the label. */
+  sub?: readonly string[];
+  /** Classes: the role, and "match", "new", "off". */
+  cls?: string;
+  /** The shape, drawn as a grid: rows and columns. */
+  grid?: readonly [number, number] | null;
+  /** The whole text, where the label is shortened. */
+  title?: string;
+}
+
+export interface SceneEdge {
+  from: string;
+  to: string;
+  label?: string;
+  cls?: string;
+}
+
+export interface SceneFrame {
+  id: string;
+  x: number;
+  y: number;
+  w: number;
+  h: number;
+  title: string;
+  sub: string;
+  hue: number;
+}
+
+export interface SceneState {
+  nodes: readonly SceneNode[];
+  edges: readonly SceneEdge[];
+  frames?: readonly SceneFrame[];
+}
+
+interface Drawn {
+  element: SVGGElement;
+  from: number[];
+  to: number[];
+  now: number[];
+  seen: [from: number, to: number, now: number];
+}
+
+interface DrawnEdge {
+  path: SVGPathElement;
+  label: SVGTextElement;
+  edge: SceneEdge;
+  seen: [from: number, to: number, now: number];
+}
+
+const ease = (t: number): number => (t < 0.5 ? 4 * t ** 3 : 1 - (-2 * t + 2) ** 3 / 2);
+const mix = (a: number, b: number, t: number): number => a + (b - a) * t;
+
+let count = 0; // several explorers of a notebook share one document, and with it the names of markers
+
+function nextMarker(): string {
+  count += 1;
+  return `story-arrow-${count}`;
+}
+
+export class Scene {
+  readonly element: SVGSVGElement;
+  private readonly frames = s("g");
+  private readonly edges = s("g");
+  private readonly boxes = s("g");
+  private readonly labels = s("g");
+  private readonly drawn = new Map<string, Drawn>();
+  private readonly joined = new Map<string, DrawnEdge>();
+  private readonly marker = nextMarker();
+  private frame = 0;
+
+  constructor(label: string) {
+    const head = s("path", { d: "M0 .6 8 4 0 7.4z", class: "arrow-head" });
+    const marker = { id: this.marker, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8 };
+    this.element = s(
+      "svg",
+      { class: "scene", role: "img", "aria-label": label },
+      s("defs", {}, s("marker", { ...marker, orient: "auto", markerUnits: "userSpaceOnUse" }, head)),
+      this.edges,
+      this.frames,
+      this.boxes,
+      this.labels,
+    );
+  }
+
+  resize(width: number, height: number): void {
+    this.element.setAttribute("width", String(width));
+    this.element.setAttribute("height", String(height));
+    this.element.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  }
+
+  /** Draws a state; `ms`: how long the change takes, 0 for at once. */
+  set(state: SceneState, ms: number): void {
+    const boxes = new Set<string>();
+    for (const frame of state.frames ?? []) {
+      boxes.add(`f${frame.id}`);
+      this.enter(`f${frame.id}`, [frame.x, frame.y, frame.w, frame.h], () => frameElement(frame), this.frames);
+    }
+    for (const node of state.nodes) {
+      boxes.add(node.id);
+      const entry = this.enter(node.id, [node.x, node.y, node.w, node.h], () => s("g"), this.boxes);
+      fillNode(entry.element, node);
+    }
+    for (const [id, entry] of this.drawn) {
+      const isThere = boxes.has(id);
+      entry.seen = [entry.seen[2], isThere ? 1 : 0, entry.seen[2]];
+      if (!isThere) entry.to = entry.from = entry.now;
+    }
+    this.join(state.edges);
+    this.play(ms);
+  }
+
+  private enter(id: string, place: number[], make: () => SVGGElement, layer: Element): Drawn {
+    let entry = this.drawn.get(id);
+    if (entry === undefined) {
+      entry = { element: make(), from: place, to: place, now: place, seen: [0, 1, 0] };
+      layer.append(entry.element);
+      this.drawn.set(id, entry);
+    }
+    entry.from = entry.now;
+    entry.to = place;
+    return entry;
+  }
+
+  private join(edges: readonly SceneEdge[]): void {
+    const present = new Set<string>();
+    for (const edge of edges) {
+      const id = `${edge.from}>${edge.to}`;
+      present.add(id);
+      let entry = this.joined.get(id);
+      if (entry === undefined) {
+        const path = s("path", { "marker-end": `url(#${this.marker})` });
+        const label = s("text", { class: "edge-label", "text-anchor": "middle" });
+        this.edges.append(path);
+        this.labels.append(label);
+        entry = { path, label, edge, seen: [0, 1, 0] };
+        this.joined.set(id, entry);
+      }
+      entry.edge = edge;
+      entry.path.setAttribute("class", `edge-path ${edge.cls ?? ""}`);
+      entry.label.textContent = edge.label ?? "";
+    }
+    for (const [id, entry] of this.joined) entry.seen = [entry.seen[2], present.has(id) ? 1 : 0, entry.seen[2]];
+  }
+
+  private play(ms: number): void {
+    cancelAnimationFrame(this.frame);
+    if (ms <= 0 || prefersReducedMotion() || !this.element.isConnected) return this.draw(1);
+    const begin = performance.now();
+    const tick = (now: number): void => {
+      const t = Math.min(1, Math.max(0, (now - begin) / ms));
+      this.draw(ease(t));
+      if (t < 1) this.frame = requestAnimationFrame(tick);
+    };
+    this.frame = requestAnimationFrame(tick);
+  }
+
+  private draw(t: number): void {
+    for (const [id, entry] of this.drawn) {
+      entry.now = entry.from.map((value, i) => mix(value, entry.to[i], t));
+      entry.seen[2] = mix(entry.seen[0], entry.seen[1], t);
+      const [x, y, w, h] = entry.now;
+      const { element } = entry;
+      element.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
+      show(element, entry.seen[2]);
+      if (!id.startsWith("f")) continue;
+      const rect = element.firstElementChild!;
+      rect.setAttribute("width", String(w));
+      rect.setAttribute("height", String(h));
+    }
+    for (const entry of this.joined.values()) {
+      entry.seen[2] = mix(entry.seen[0], entry.seen[1], t);
+      const [from, to] = [this.drawn.get(entry.edge.from), this.drawn.get(entry.edge.to)];
+      if (from === undefined || to === undefined) continue;
+      const { d, x, y } = route(from.now, to.now);
+      entry.path.setAttribute("d", d);
+      entry.label.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
+      const seen = entry.seen[2] * Math.min(from.seen[2], to.seen[2]);
+      show(entry.path, seen);
+      show(entry.label, seen);
+    }
+    if (t < 1) return;
+    for (const [id, entry] of this.drawn) {
+      if (entry.seen[1] > 0) continue;
+      entry.element.remove();
+      this.drawn.delete(id);
+    }
+    for (const [id, entry] of this.joined) {
+      if (entry.seen[1] > 0) continue;
+      entry.path.remove();
+      entry.label.remove();
+      this.joined.delete(id);
+    }
+  }
+
+  stop(): void {
+    cancelAnimationFrame(this.frame);
+  }
+}
+
+function show(element: SVGElement, seen: number): void {
+  element.style.opacity = seen >= 1 ? "" : seen.toFixed(3);
+  element.style.visibility = seen < 0.01 ? "hidden" : "";
+}
+
+function frameElement({ title, sub, hue }: SceneFrame): SVGGElement {
+  return s(
+    "g",
+    { class: "kernel-frame", style: `--hue:${hue}` },
+    s("rect", { rx: 11 }),
+    s("text", { class: "strong halo", x: 13, y: 20 }, title),
+    s("text", { class: "small mono halo", x: 13, y: 36 }, sub),
+  );
+}
+
+function fillNode(group: SVGGElement, node: SceneNode): void {
+  const { w, h: tall, label, sub = [], grid = null, title = label } = node;
+  group.setAttribute("class", `story-node ${node.cls ?? ""}`);
+  const lines = 1 + sub.length;
+  const drawing = grid === null ? 0 : 34;
+  const top = -(drawing + 17 + 14 * (lines - 1)) / 2;
+  const first = top + drawing + 13;
+  replaceChildren(
+    group,
+    s("title", {}, title),
+    s("rect", { class: "face", x: -w / 2, y: -tall / 2, width: w, height: tall, rx: 8 }),
+    grid === null ? null : gridOf(grid, top),
+    s("text", { class: "strong", "text-anchor": "middle", y: first }, label),
+    ...sub.map((text, i) => s("text", { class: "small mono", "text-anchor": "middle", y: first + 15 + 14 * i }, text)),
+  );
+}
+
+/** A matrix as a small grid, its sides by the logarithm of its sizes. */
+function gridOf([rows, columns]: readonly [number, number], top: number): SVGElement {
+  const side = (size: number): number => Math.max(4, Math.min(29, 3.6 * Math.log2(size + 1)));
+  const [w, tall] = [side(columns), side(rows)];
+  const y = top + (30 - tall) / 2;
+  const lines: string[] = [];
+  for (let i = 1; i < Math.round(w / 6); i += 1) lines.push(`M${-w / 2 + (i * w) / Math.round(w / 6)} ${y}v${tall}`);
+  for (let i = 1; i < Math.round(tall / 6); i += 1)
+    lines.push(`M${-w / 2} ${y + (i * tall) / Math.round(tall / 6)}h${w}`);
+  return s(
+    "g",
+    { class: "grid" },
+    s("rect", { x: -w / 2, y, width: w, height: tall, rx: 1 }),
+    s("path", { d: lines.join("") }),
+  );
+}
+
+/** From the side of one box that faces the other one. */
+function route(from: number[], to: number[]): { d: string; x: number; y: number } {
+  const [ax, ay, aw, ah] = from;
+  const [bx, by, bw, bh] = to;
+  if (bx - bw / 2 > ax + aw / 2 + 6) {
+    const [x1, x2] = [ax + aw / 2, bx - bw / 2 - 1];
+    const m = Math.max(14, (x2 - x1) * 0.5);
+    return { d: `M${x1} ${ay}C${x1 + m} ${ay} ${x2 - m} ${by} ${x2} ${by}`, x: (x1 + x2) / 2, y: (ay + by) / 2 - 6 };
+  }
+  if (Math.abs(by - ay) < (ah + bh) / 2) {
+    const up = Math.min(ay - ah / 2, by - bh / 2) - 16;
+    const d = `M${ax} ${ay - ah / 2}C${ax} ${up} ${bx} ${up} ${bx} ${by - bh / 2 - 1}`;
+    return { d, x: (ax + bx) / 2, y: up };
+  }
+  const down = by > ay ? 1 : -1;
+  const [y1, y2] = [ay + (down * ah) / 2, by - down * (bh / 2 + 1)];
+  const m = Math.max(12, Math.abs(y2 - y1) * 0.5) * down;
+  return { d: `M${ax} ${y1}C${ax} ${y1 + m} ${bx} ${y2 - m} ${bx} ${y2}`, x: (ax + bx) / 2 + 4, y: (y1 + y2) / 2 };
+}
+
+/** What the shapes and lines of a drawing mean: pairs of a class and words. */
+export function legend(rows: readonly (readonly [cls: string, text: string])[]): HTMLElement {
+  const items = rows.map(([cls, text]) =>
+    h("li", {}, h("i", { class: `key ${cls}`, "aria-hidden": "true" }), h("span", {}, text)),
+  );
+  return h("ul", { class: "story-legend", "aria-label": "Legend" }, ...items);
+}

@@ -1,0 +1,250 @@
+// Second page: the graph of operations, laid out in the direction that fills the canvas, and how a product is computed.
+
+import { type Child, h, s } from "../dom";
+import { count, grouped, truncate } from "../format";
+import type { Store } from "../store";
+import { type Group, type OpGraph, type Product, byExpression, opGraph, productOf, singles } from "./ops";
+import { type Page, bold } from "./page";
+import { type Placed, type Room, type Size, fitted } from "./placing";
+import { Scene, type SceneNode, type SceneState, legend } from "./scene";
+
+export const SIZES: readonly Size[] = [
+  { w: 116, h: 88, gapX: 50, gapY: 24 },
+  { w: 106, h: 84, gapX: 22, gapY: 14 },
+  { w: 104, h: 46, gapX: 26, gapY: 14 },
+  { w: 98, h: 42, gapX: 18, gapY: 9 },
+];
+const GROUP_SIZES: readonly Size[] = [
+  { w: 168, h: 66, gapX: 40, gapY: 22 },
+  { w: 140, h: 60, gapX: 26, gapY: 14 },
+  { w: 118, h: 50, gapX: 20, gapY: 9 },
+];
+const HAS_GRID = 80; // boxes of this height show the shape as a grid too
+const LETTER = 6.9; // the width of a letter of a box, on the average
+
+/** What the canvas shows: every operation, or whole expressions where these have no room. */
+export interface Drawable {
+  groups: Group[];
+  placed: Placed;
+}
+
+export function drawable(graph: OpGraph, room: Room): Drawable {
+  const each = singles(graph);
+  const found = fitted(sourcesOf(each), room, SIZES);
+  if (found !== null) return { groups: each, placed: found };
+  for (const most of [40, 0]) {
+    const groups = byExpression(graph, most);
+    const some = fitted(sourcesOf(groups), room, GROUP_SIZES);
+    if (some !== null) return { groups, placed: some };
+  }
+  const groups = byExpression(graph, 0);
+  return { groups, placed: fitted(sourcesOf(groups), { ...room, height: 1e5 }, GROUP_SIZES.slice(-1))! };
+}
+
+function sourcesOf(groups: readonly Group[]): number[][] {
+  return groups.map(({ sources }) => sources.map(({ group }) => group));
+}
+
+/** The boxes and lines of a drawable graph; `marked`: groups to mark. */
+export function stateOf({ groups, placed }: Drawable, marked: ReadonlySet<number> = new Set()): SceneState {
+  const { size, at } = placed;
+  const letters = Math.floor((size.w - 10) / LETTER);
+  const nodes = groups.map((group, i): SceneNode => {
+    const dims = squeezed(group.size);
+    const hasGrid = size.h >= HAS_GRID;
+    const grid = hasGrid && dims.length > 0 ? ([dims.at(-2) ?? 1, dims.at(-1)!] as const) : null;
+    const isWhole = group.ops.length > 1 || size.h === 66 || size.h === 60 || size.h === 50;
+    const lines = isWhole && group.code.startsWith("reads") && size.h >= 60 ? [group.sub, group.code] : [group.sub];
+    return {
+      id: `n${i}`,
+      x: at[i][0],
+      y: at[i][1],
+      w: size.w,
+      h: size.h,
+      label: truncate(group.label, letters),
+      sub: lines.map((line) => truncate(line, letters + 1)),
+      cls: `${group.kind}${marked.has(i) ? " match" : ""}`,
+      grid,
+      title: `${group.label} · ${group.code} · ${group.sub}`,
+    };
+  });
+  const edges = groups.flatMap(({ sources }, i) =>
+    sources.map(({ group, view }) => ({
+      from: `n${group}`,
+      to: `n${i}`,
+      label: size.gapX >= 44 ? truncate(view, 16) : "",
+      cls: view === "" ? "" : "view",
+    })),
+  );
+  return { nodes, edges };
+}
+
+/** The sizes that are numbers, without axes of one element where there are many. */
+export function squeezed(size: readonly (number | string)[]): number[] {
+  const numbers = size.map(Number).filter((one) => Number.isFinite(one));
+  return numbers.length > 2 ? numbers.filter((one) => one !== 1) : numbers;
+}
+
+const LEGEND = [
+  ["input", "input, already in memory"],
+  ["alu", "arithmetic on each element"],
+  ["reduce", "reduction: an axis disappears"],
+  ["line", "data"],
+  ["line view", "a view: another way to index, no copy"],
+] as const;
+
+export class TensorsPage implements Page {
+  readonly element = h("div", { class: "story-tensors" });
+  readonly beat = 1700;
+  private readonly graph: OpGraph;
+  private readonly product: Product | null;
+  private readonly scene = new Scene("Graph of the tensor operations");
+  private readonly stage = h(
+    "div",
+    { class: "stage", tabindex: 0, role: "group", "aria-label": "Graph of the tensor operations" },
+    this.scene.element,
+  );
+  private readonly below = h("div", { class: "below" });
+  private drawn: Drawable | null = null;
+  private step = 0;
+  private readonly sizes = new ResizeObserver(() => this.layOut());
+
+  constructor(store: Store) {
+    this.graph = opGraph(store.index);
+    this.product = productOf(this.graph);
+    this.element.append(this.stage, this.below);
+    this.below.append(this.explanation(), legend(LEGEND));
+    this.sizes.observe(this.stage);
+  }
+
+  get count(): number {
+    return this.lines().length + 1;
+  }
+
+  private layOut(): void {
+    const room = { width: this.stage.clientWidth, height: this.stage.clientHeight };
+    if (room.width < 50) return;
+    this.drawn = drawable(this.graph, room);
+    const low = Math.max(room.height, ...this.drawn.placed.at.map(([, y]) => y + this.drawn!.placed.size.h / 2 + 4));
+    this.scene.resize(room.width, low);
+    this.draw(0);
+  }
+
+  /** What the steps say: the product's parts, else the operations in order. */
+  private lines(): { text: [string, string]; ops: number[] }[] {
+    const { product, graph } = this;
+    if (product !== null) {
+      const [a, b] = product.operands;
+      const by = (view: string): string => (view === "" ? "as it is" : view);
+      const inputs = graph.ops[product.multiply].sources.map(({ op }) => op);
+      return [
+        {
+          text: [`${a.label}: ${by(a.view)}.`, ` ${a.shape} → ${product.products}; a view copies nothing.`],
+          ops: inputs.slice(0, 1),
+        },
+        { text: [`${b.label}: ${by(b.view)}.`, ` ${b.shape} → ${product.products}; no copy.`], ops: inputs.slice(-1) },
+        { text: ["Multiply.", ` ${product.products} products; they are never stored.`], ops: [product.multiply] },
+        {
+          text: ["Sum.", ` ${grouped(product.each)} products become one element of ${product.result}.`],
+          ops: [product.sum],
+        },
+      ];
+    }
+    const computing = graph.ops.map((op, i) => ({ op, i })).filter(({ op }) => op.kind !== "input");
+    return computing.slice(-5).map(({ op, i }) => {
+      const from = op.sources.map(({ op: source }) => graph.ops[source].label.replace(/^[^\w√]+ /, ""));
+      const of = from.length === 0 ? "" : ` of ${[...new Set(from)].join(", ")}`;
+      return { text: [`${op.label}`, `${of} → ${op.shape}`], ops: [i] };
+    });
+  }
+
+  private explanation(): HTMLElement {
+    const rows = this.lines().map(({ text }) => h("li", {}, h("b", {}, text[0]), text[1]));
+    const picture = this.product === null ? null : cube(this.product);
+    return h("div", { class: "explained" }, picture, h("ol", {}, ...rows));
+  }
+
+  show(step: number, ms: number): void {
+    this.step = step;
+    this.below.querySelectorAll("ol > li").forEach((row, i) => {
+      row.classList.toggle("on", i === step - 1);
+      row.classList.toggle("done", i < step - 1);
+    });
+    this.below.querySelector(".cube")?.setAttribute("data-step", String(step));
+    this.draw(ms);
+  }
+
+  private draw(ms: number): void {
+    if (this.drawn === null) return;
+    const ops = new Set(this.step === 0 ? [] : (this.lines()[this.step - 1]?.ops ?? []));
+    const marked = new Set<number>();
+    this.drawn.groups.forEach((group, i) => {
+      if (group.ops.some((op) => ops.has(op))) marked.add(i);
+    });
+    this.scene.set(stateOf(this.drawn, marked), ms);
+  }
+
+  head(): Child[] {
+    const { product, graph } = this;
+    const inputs = graph.ops.filter(({ kind }) => kind === "input").length;
+    const computing = graph.ops.length - inputs;
+    if (product !== null) {
+      const name = product.isWindowed ? "A convolution is " : "A matrix product is ";
+      const what = product.isWindowed ? "windows, a repeated multiply and a sum" : "a repeated multiply and a sum";
+      return [name, bold(what), ". The repeats are views; they copy nothing."];
+    }
+    return [
+      bold(count(computing, "operation")),
+      ` on ${count(inputs, "input")} make the result. Views change how memory is indexed; they copy nothing.`,
+    ];
+  }
+
+  caption(step: number): string {
+    if (step === 0) {
+      const folded = this.drawn !== null && this.drawn.groups.length < this.graph.ops.length;
+      return folded ? "one box for each part of your Python" : "the whole graph";
+    }
+    return this.lines()[step - 1].text[0].replace(/\.$/, "");
+  }
+
+  destroy(): void {
+    this.sizes.disconnect();
+    this.scene.stop();
+  }
+}
+
+/** A product as a block: its two operands are faces of it, repeated through it; the sum closes its depth. */
+function cube({ operands: [a, b], products }: Product): SVGElement {
+  const [x, y, w, d] = [78, 40, 66, 44];
+  const front = `M${x} ${y + 18}h${w}v64h${-w}z`;
+  const top = `M${x} ${y + 18}l${d} -28h${w}l${-d} 28z`;
+  const side = `M${x + w} ${y + 18}l${d} -28v64l${-d} 28z`;
+  const left = `M${x - 34} ${y + 18}l${d * 0.7} -20v64l${-d * 0.7} 20z`;
+  const lid = `M${x + 6} ${y - 2}l${d} -28h${w}l${-d} 28z`;
+  const slices = [0.25, 0.5, 0.75].map((t) => `M${x + d * t} ${y + 18 - 28 * t}h${w}v64`).join("");
+  return s(
+    "svg",
+    {
+      class: "cube",
+      viewBox: "0 0 220 128",
+      width: 220,
+      height: 128,
+      role: "img",
+      "aria-label": `${a.label} times ${b.label}: ${products} products`,
+    },
+    s("path", { class: "face", d: top }),
+    s("path", { class: "face", d: side }),
+    s("path", { class: "face", d: front }),
+    s("path", { class: "slices", d: slices }),
+    s("path", { class: "first", d: left }),
+    s("path", { class: "second", d: lid }),
+    s("path", { class: "sum", d: front }),
+    s("text", { class: "strong", x: x - 26, y: y + 46, "text-anchor": "middle" }, truncate(a.label, 9)),
+    s("text", { class: "strong", x: x + 62, y: y - 13, "text-anchor": "middle" }, truncate(b.label, 9)),
+    s(
+      "text",
+      { class: "small mono", x: x + w / 2, y: y + 96, "text-anchor": "middle" },
+      products.length > 22 ? "" : products,
+    ),
+  );
+}

@@ -1,0 +1,350 @@
+// Last page: the verdict. Fast or slow, against what the machine can do, and why.
+
+import { type Child, h, replaceChildren, s } from "../dom";
+import { count, duration, figures, samples, truncate } from "../format";
+import { humanName } from "../kernels";
+import type { KernelInfo } from "../model";
+import type { TraceIndex } from "../provenance";
+import { type Point, roofline } from "../roofline";
+import type { Store } from "../store";
+import { type VerdictRow, verdictCard, verdictOn, verdictsOf } from "../verdicts";
+import { type Page, bold } from "./page";
+
+const MOST_CARDS = 3;
+const MOST_NUMBERS = 5; // of a card; the workbench has all
+
+/** The least time in which a kernel could do its work on this machine, in microseconds; null where nothing is known. */
+export function leastTime({ trace }: TraceIndex, { id, flops, bytes_moved: moved }: KernelInfo): number | null {
+  const roof = trace.roofs.find((one) => one.kernel === id);
+  if (roof === undefined) return null;
+  const arithmetic = roof.gflops > 0 ? flops / roof.gflops / 1e3 : 0;
+  const memory = roof.gb_per_s > 0 ? moved / roof.gb_per_s / 1e3 : 0;
+  return Math.max(arithmetic, memory) || null;
+}
+
+/** What the launch of the smallest kernel takes, in microseconds. */
+export function launchTime({ trace }: TraceIndex): number | null {
+  return trace.ceilings.find(({ kind }) => kind === "launch")?.rate ?? null;
+}
+
+interface Timed {
+  kernel: KernelInfo;
+  us: number;
+  least: number | null;
+}
+
+export class TimePage implements Page {
+  readonly element = h("div", { class: "story-time" });
+  readonly beat = 2600;
+  private readonly timed: Timed[];
+  private readonly bar = h("div", { class: "time-bar" });
+  private readonly picture = h("div", { class: "time-picture" });
+  private readonly cards = h("div", { class: "time-cards" });
+  private step = 0;
+  private readonly sizes = new ResizeObserver(() => this.drawPicture());
+
+  /** `changed`: the verdicts have arrived. */
+  constructor(
+    private readonly store: Store,
+    private readonly changed: () => void,
+  ) {
+    const { index } = store;
+    this.timed = index.trace.kernels.flatMap((kernel) => {
+      const us = index.runOf(kernel.id)?.median_us;
+      return us === undefined ? [] : [{ kernel, us, least: leastTime(index, kernel) }];
+    });
+    this.element.append(this.bar, this.picture, this.cards);
+    this.drawBar();
+    this.drawCards();
+    this.sizes.observe(this.picture);
+  }
+
+  /** The slowest kernels, in the order in which they run. */
+  private get shown(): Timed[] {
+    const slow = [...this.timed].sort((a, b) => b.us - a.us).slice(0, MOST_CARDS);
+    return this.timed.filter((one) => slow.includes(one));
+  }
+
+  get count(): number {
+    return 1 + (this.timed.length > 1 ? this.shown.length : 0);
+  }
+
+  private verdict(kernel: number): VerdictRow | undefined {
+    return verdictOn(this.verdicts(), kernel);
+  }
+
+  private verdicts(): ReturnType<typeof verdictsOf> {
+    return verdictsOf(this.store, () => {
+      if (!this.element.isConnected) return;
+      this.drawBar();
+      this.drawCards();
+      this.changed();
+    });
+  }
+
+  private drawBar(): void {
+    const total = this.timed.reduce((sum, { us }) => sum + us, 0);
+    const launch = launchTime(this.store.index);
+    const parts = this.timed.flatMap(({ kernel, us }) => {
+      const start = launch === null ? 0 : Math.min(launch, us);
+      const name = `${humanName(kernel)} ${duration(us - start)}`;
+      const tone = this.verdict(kernel.id)?.tone ?? "none";
+      const begin =
+        start / total > 0.015
+          ? [
+              h(
+                "span",
+                { class: "launch", style: `flex-grow:${start}`, title: `launch ${duration(start)}` },
+                start / total > 0.12 ? `launch ${figures(start)}` : "",
+              ),
+            ]
+          : [];
+      return [
+        ...begin,
+        h(
+          "span",
+          {
+            class: `work tone-${tone}`,
+            style: `flex-grow:${Math.max(us - start, total / 400)}`,
+            title: `kernel ${kernel.id} · ${name}`,
+          },
+          us / total > 0.08 ? name : "",
+        ),
+      ];
+    });
+    replaceChildren(this.bar, ...parts, this.timed.length === 0 ? null : h("b", {}, duration(total)));
+  }
+
+  private drawCards(): void {
+    const cards = this.shown.map(({ kernel, us }) => {
+      const verdict = this.verdict(kernel.id);
+      const run = this.store.index.runOf(kernel.id)!;
+      return h(
+        "section",
+        { class: `time-card tone-${verdict?.tone ?? "none"}`, "data-kernel": kernel.id },
+        h("h3", {}, h("span", { title: humanName(kernel) }, truncate(humanName(kernel), 40)), h("b", {}, duration(us))),
+        h("p", { class: "code-name" }, `kernel ${kernel.id} · ${kernel.name}`),
+        verdict === undefined
+          ? h("p", {}, "No verdict: there are too few samples, or no ceilings.")
+          : verdictCard(this.store, { ...verdict, evidence: verdict.evidence.slice(0, MOST_NUMBERS), missing: [] }),
+        h("p", { class: "faint" }, `median of ${samples(run)}`),
+      );
+    });
+    const rest = this.timed.length - cards.length;
+    replaceChildren(
+      this.cards,
+      ...cards,
+      rest > 0 ? h("p", { class: "faint rest" }, `and ${count(rest, "shorter kernel")}`) : null,
+    );
+    this.cards.dataset.count = String(cards.length);
+    this.mark();
+  }
+
+  private mark(): void {
+    const chosen = this.step === 0 ? undefined : this.shown[this.step - 1]?.kernel.id;
+    for (const card of this.cards.querySelectorAll<HTMLElement>(".time-card"))
+      card.classList.toggle("on", chosen !== undefined && Number(card.dataset.kernel) === chosen);
+    for (const mark of this.picture.querySelectorAll<SVGElement>("[data-kernel]"))
+      mark.classList.toggle("on", chosen !== undefined && Number(mark.dataset.kernel) === chosen);
+  }
+
+  show(step: number): void {
+    this.step = step;
+    this.mark();
+  }
+
+  private drawPicture(): void {
+    const [width, height] = [this.picture.clientWidth, this.picture.clientHeight];
+    if (width < 60 || height < 60) return;
+    const { points, lines } = roofline(this.store.index.trace);
+    const isArithmetic = points.length === this.timed.length && points.length > 0 && lines.length > 0;
+    const drawn = isArithmetic ? this.rooflinePicture(points, lines, width, height) : this.bars(width, height);
+    replaceChildren(this.picture, ...drawn);
+    this.mark();
+  }
+
+  /** Time of each kernel against the least that the machine could take. */
+  private bars(width: number, height: number): Element[] {
+    const longest = Math.max(...this.timed.map(({ us }) => us), 1e-9);
+    const shown = [...this.timed].sort((a, b) => b.us - a.us).slice(0, Math.max(1, Math.floor((height - 60) / 58)));
+    const rows = shown.flatMap(({ kernel, us, least }, i) => {
+      const y = 40 + i * 58;
+      const room = width - 96;
+      const bar = (value: number): number => Math.max(2, (value / longest) * room);
+      return [
+        s("text", { class: "strong", x: 0, y }, truncate(humanName(kernel), Math.floor(width / 8))),
+        s("rect", { class: "bar-time", "data-kernel": kernel.id, x: 0, y: y + 7, width: bar(us), height: 13, rx: 3 }),
+        s("text", { class: "small", x: bar(us) + 7, y: y + 18 }, duration(us)),
+        ...(least === null
+          ? []
+          : [
+              s("rect", { class: "bar-least", x: 0, y: y + 23, width: bar(least), height: 9, rx: 3 }),
+              s("text", { class: "small", x: bar(least) + 7, y: y + 32 }, `least ${duration(least)}`),
+            ]),
+      ];
+    });
+    const what = shown.some(({ least }) => least !== null)
+      ? "Time against the least time on this machine"
+      : "Time of each kernel";
+    return [
+      s(
+        "svg",
+        { width, height, role: "img", "aria-label": what },
+        s("text", { class: "strong", x: 0, y: 14 }, what),
+        ...rows,
+      ),
+    ];
+  }
+
+  private rooflinePicture(
+    points: readonly Point[],
+    lines: ReturnType<typeof roofline>["lines"],
+    width: number,
+    height: number,
+  ): Element[] {
+    const [left, right, top, bottom] = [46, 12, 44, 34];
+    const peaks = lines.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate);
+    const slopes = lines.filter(({ kind }) => kind === "memory");
+    const peak = Math.max(...peaks, ...points.map(({ gflops }) => gflops));
+    const ridge = slopes.length === 0 ? 1 : peak / Math.min(...slopes.map(({ rate }) => rate));
+    const log = Math.log10;
+    const xs = [...points.map(({ intensity }) => intensity), ridge];
+    const [x0, x1] = [log(Math.min(...xs)) - 0.5, log(Math.max(...xs)) + 0.5];
+    const [y0, y1] = [
+      Math.min(log(Math.min(...points.map(({ gflops }) => gflops))) - 0.5, log(peak) - 1.5),
+      log(peak) + 0.35,
+    ];
+    const x = (value: number): number => left + ((log(value) - x0) / (x1 - x0)) * (width - left - right);
+    const y = (value: number): number => height - bottom - ((log(value) - y0) / (y1 - y0)) * (height - top - bottom);
+    const marks: Element[] = [];
+    for (let power = Math.ceil(y0); power <= y1; power += 1) {
+      const at = y(10 ** power);
+      marks.push(
+        s("path", { class: "grid-line", d: `M${left} ${at}H${width - right}` }),
+        s("text", { class: "small", x: left - 6, y: at + 4, "text-anchor": "end" }, figures(10 ** power)),
+      );
+    }
+    for (let power = Math.ceil(x0 * 1); power <= x1; power += 1)
+      marks.push(
+        s(
+          "text",
+          { class: "small", x: x(10 ** power), y: height - bottom + 16, "text-anchor": "middle" },
+          figures(10 ** power),
+        ),
+      );
+    const roofs = slopes.flatMap(({ name, rate }, i) => {
+      const end = Math.min(10 ** x1, peak / rate);
+      const begin = Math.max(10 ** x0, 10 ** y0 / rate);
+      if (begin >= end) return [];
+      const angle = (Math.atan2(y(end * rate) - y(begin * rate), x(end) - x(begin)) * 180) / Math.PI;
+      const middle = 10 ** (log(begin) + (log(end) - log(begin)) * 0.42);
+      const place = `translate(${x(middle)} ${y(middle * rate)}) rotate(${angle})`;
+      return [
+        s("path", {
+          class: `roof-line${i > 0 ? " dashed" : ""}`,
+          d: `M${x(begin)} ${y(begin * rate)}L${x(end)} ${y(end * rate)}`,
+        }),
+        s(
+          "text",
+          { class: "small halo", transform: place, y: -5, "text-anchor": "middle" },
+          `${name} ${figures(rate)} GB/s`,
+        ),
+      ];
+    });
+    const flat = lines
+      .filter(({ kind }) => kind === "arithmetic")
+      .flatMap(({ name, rate }) => [
+        s("path", {
+          class: "roof-line",
+          d: `M${Math.max(left, x(rate / Math.max(1e-9, ...slopes.map((one) => one.rate))))} ${y(rate)}H${width - right}`,
+        }),
+        s(
+          "text",
+          { class: "small halo", x: width - right, y: y(rate) - 6, "text-anchor": "end" },
+          `${name} ${figures(rate)} GFLOP/s`,
+        ),
+      ]);
+    const dots = [...points]
+      .sort((a, b) => a.us - b.us)
+      .map(({ kernel, intensity, gflops, attainable }) => {
+        const [cx, cy] = [x(intensity), y(gflops)];
+        const name = humanName(this.store.index.trace.kernels[kernel]);
+        const isLeft = cx > width * 0.6;
+        const gap = attainable === null ? null : s("path", { class: "gap", d: `M${cx} ${cy - 10}V${y(attainable)}` });
+        const isApart = points.every((other) => {
+          if (other.kernel >= kernel) return true;
+          return Math.abs(y(other.gflops) - cy) > 15 || Math.abs(x(other.intensity) - cx) > 150;
+        });
+        return s(
+          "g",
+          { class: `roof-dot tone-${this.verdict(kernel)?.tone ?? "none"}`, "data-kernel": kernel },
+          s("title", {}, `${name}: ${figures(gflops)} GFLOP/s`),
+          gap,
+          s("circle", { cx, cy, r: 10 }),
+          s("text", { class: "dot-number", x: cx, y: cy + 4, "text-anchor": "middle" }, String(kernel)),
+          isApart && points.length <= 6
+            ? s(
+                "text",
+                {
+                  class: "small halo",
+                  x: isLeft ? cx - 15 : cx + 15,
+                  y: cy + 4,
+                  "text-anchor": isLeft ? "end" : "start",
+                },
+                `${truncate(name, 18)}: ${figures(gflops)}`,
+              )
+            : null,
+        );
+      });
+    return [
+      s(
+        "svg",
+        { width, height, role: "img", "aria-label": "Roofline: how far each kernel is from what this machine can do" },
+        s("text", { class: "strong", x: 0, y: 14 }, "How far from what this machine can do"),
+        s("text", { class: "small", x: 0, y: 32 }, "GFLOP/s"),
+        ...marks,
+        ...roofs,
+        ...flat,
+        ...dots,
+        s(
+          "text",
+          { class: "small", x: width - right, y: height - 3, "text-anchor": "end" },
+          "operations for each byte moved",
+        ),
+      ),
+    ];
+  }
+
+  head(step: number): Child[] {
+    const { index } = this.store;
+    const found = this.verdicts();
+    const chosen = step === 0 ? (found?.whole ?? undefined) : this.verdict(this.shown[step - 1].kernel.id);
+    if (chosen !== undefined) {
+      const end = chosen.text.indexOf(". ");
+      if (end < 0) return [bold(chosen.text)];
+      return [bold(chosen.text.slice(0, end + 1)), chosen.text.slice(end + 1)];
+    }
+    if (this.timed.length === 0) {
+      const reason = index.trace.kernels.map(({ not_run: text }) => text).find((text) => text !== "");
+      return [bold("It has no time. "), reason ?? "The kernels did not run here."];
+    }
+    const total = this.timed.reduce((sum, { us }) => sum + us, 0);
+    const slow = this.timed.reduce((best, one) => (one.us > best.us ? one : best));
+    const share =
+      this.timed.length > 1 ? ` ${Math.round((slow.us / total) * 100)} % of it in ${humanName(slow.kernel)}.` : "";
+    return [
+      bold(
+        `${this.timed.length === 1 ? "The kernel takes" : `The ${this.timed.length} kernels take`} ${duration(total)}.`,
+      ),
+      share,
+    ];
+  }
+
+  caption(step: number): string {
+    return step === 0 ? "this program" : truncate(humanName(this.shown[step - 1].kernel), 28);
+  }
+
+  destroy(): void {
+    this.sizes.disconnect();
+  }
+}
