@@ -99,11 +99,11 @@ def test_a_saved_trace_opens_without_the_engine_and_the_widgets(tmp_path: Path) 
         from tinyexplore.explore.tracefile.codec import trace_to_bytes
         from tinyexplore.explore.tracefile.trace import Trace, trace_from_bytes
         from tinyexplore.explore.tracefile.pictures.svg import graph_svg, pipeline_svg
-        from tinyexplore.explore.tracefile.replay import Replay
+        from tinyexplore.explore.tracefile.replay import StageReplay
         trace = Trace.load({str(path)!r})
         assert trace == trace_from_bytes(trace_to_bytes(trace))
         stage = next(stage.id for stage in trace.stages if stage.steps)
-        assert trace.where(op="ADD") and trace.modules() and trace.timeline().spans and Replay(trace, stage).graph_at(0)
+        assert trace.where(op="ADD") and trace.modules() and trace.timeline().spans and StageReplay(trace, stage).graph_at(0)
         assert "<svg" in pipeline_svg(trace) and "<svg" in graph_svg(trace, stage)
         print(json.dumps(sorted(sys.modules)))
     """

@@ -54,6 +54,6 @@ def test_inputs_that_were_not_kept_are_generated_and_it_says_so() -> None:
     page = view.to_html(iterations=30)
     assert "tinyexplore" in page and view.trace.recordings == (), "the page has them, not the trace"
     found = recorded.with_recordings(view.trace, {0: view.capture.analyses.kept(0)}, 30)
-    assert "the inputs were not kept" in found.recordings[0].note
+    assert "keep_inputs=True" in found.recordings[0].note
     with pytest.raises(ValueError, match="record_iterations=-1: how many steps"):
         explore(lambda: Tensor(X) + 1, record_iterations=-1)
