@@ -59,16 +59,23 @@ def debugger(browser: Any, view: Explorer, tmp_path: Path) -> Iterator[Any]:
     assert errors == []
 
 
+def response(view: Explorer, **request: Any) -> dict[str, Any]:
+    """What the widget of a view responds."""
+    responses: list[dict[str, Any]] = []
+    view.widget._answer(request, responses.append)
+    return responses[0]
+
+
 def test_the_widget_answers_as_its_channel_wants_it(view: Explorer) -> None:
     """An answer that has an error, even an empty one, is none."""
-    told = [view.widget._answer({"ask": "debug", "kernel": 0, "do": action}) for action in ("look", "step", "finish")]
-    told.append(view.widget._answer({"ask": "caches", "kernel": 0}))
-    assert all("error" not in answer for answer in told) and json.loads(json.dumps(told[:3])) == told[:3]
-    assert view.widget._answer({"ask": "debug", "kernel": 99})["error"].startswith("kernel 99: those of this capture")
+    responses = [response(view, ask="debug", kernel=0, do=action) for action in ("look", "step", "finish")]
+    responses.append(response(view, ask="caches", kernel=0))
+    assert all("error" not in one for one in responses) and json.loads(json.dumps(responses[:3])) == responses[:3]
+    assert response(view, ask="debug", kernel=99)["error"].startswith("kernel 99: those of this capture")
 
 
 def test_tensors_are_drawn_in_the_rows_that_their_users_know(view: Explorer) -> None:
-    tensors = view.widget._answer({"ask": "debug", "kernel": 0, "do": "look"})["tensors"]
+    tensors = response(view, ask="debug", kernel=0, do="look")["tensors"]
     assert {tensor["name"]: tensor["width"] for tensor in tensors} == {"data0": 8, "data1": 24, "data2": 8}
     assert row_widths(explore(lambda: Tensor.ones(3, 100).contiguous(), repeat=1).trace, 0) == {}, "too long for a line"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.panels import open_panel
+from tests.support.panels import open_panel, panels_with_tabs
 from tests.support.patience import milliseconds
 from tests.support.widget_model import MODEL, traits_of
 from tests.widgets.sample_traces import gzipped, page, sample_trace
@@ -61,7 +61,8 @@ def test_the_code_of_a_panel_is_loaded_once_when_its_tab_is_opened(tab: Any, tmp
     tab.wait_for_selector(".roofline .dot")
     tab.evaluate("tinyexplore.handle.go({panel: 'kernels'})")
     assert tab.locator(".kernels tbody tr").count() == len(TRACE.kernels)
-    assert tab.evaluate("imported") == before + 2 and errors == []
+    # the kernels, the story, the roofline
+    assert tab.evaluate("imported") == before + 3 and errors == []
 
 
 def test_a_link_opens_a_page_at_a_panel_that_is_loaded(tab: Any, tmp_path: Path) -> None:
@@ -126,9 +127,8 @@ def test_a_stored_notebook_has_the_code_of_every_panel(tab: Any) -> None:
     tab.expose_function("hear", lambda _: {})
     tab.evaluate(MODEL, [bundle("explorer.js"), traits])
     tab.wait_for_selector(".panel-tabs")
-    for panel, found in {"kernels": "kernels", "timeline": "timeline", "tuner": "tuner", "why": "whys"}.items():
+    for panel, found in {"kernels": "kernels", "timeline": "timeline", "why": "whys"}.items():
         open_panel(tab, panel)
         assert tab.locator(f".low > .{found}").is_visible()
-    open_panel(tab, "debugger")
-    assert tab.locator(".later:not([hidden]) code").count() == 1
+    assert not {"debugger", "tuner"} & set(panels_with_tabs(tab)), "they need Python"
     assert errors == []

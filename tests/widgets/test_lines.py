@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.panels import open_panel
+from tests.support.panels import open_panel, panels_with_tabs
 from tests.support.patience import milliseconds
 from tests.widgets.test_throughput_view import opened
 from tinyexplore import Tensor
@@ -112,7 +112,8 @@ def test_python_is_asked_where_the_page_stores_nothing(browser: Any, view: Explo
     bare = view.to_html().replace('id="stored"', 'id="other"')
     asked = answer(view.trace, {"ask": "lines"})
     tab = opened(browser, bare.replace("</body>", f"{chunk_scripts(['lines'])}</body>"), tmp_path)
-    open_panel(tab, "lines")
+    assert "lines" not in panels_with_tabs(tab)
+    tab.evaluate("tinyexplore.handle.go({panel: 'lines'})")  # a link leads there, and says what is missing
     tab.wait_for_selector(".later:not([hidden]) code:has-text('panels.result')")
     assert asked["lines"]
     tab.close()

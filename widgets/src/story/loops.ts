@@ -130,7 +130,7 @@ export class LoopsPage implements Page {
     role: "group",
     "aria-label": "Loops of the kernel",
   });
-  private readonly picture = s("svg", { class: "tile", role: "img" });
+  private readonly picture = s("svg", { class: "tile", role: "img", "aria-label": "No tile" });
   private readonly rows = new Map<string, HTMLElement>();
   private groups: OptGroup[] = [];
   private step = 0;
@@ -321,7 +321,10 @@ export class LoopsPage implements Page {
     const opts = this.groups.slice(0, this.step + 1).flatMap((group) => group.opts);
     const first = this.groups[0];
     const tile = tileOf(first.step.axes, this.groups.length > 1 ? opts : this.kernel.opts);
-    if (tile === null || this.groups.length < 2) return replaceChildren(this.picture);
+    if (tile === null || this.groups.length < 2) {
+      this.picture.setAttribute("aria-label", "No tile");
+      return replaceChildren(this.picture);
+    }
     const { columns, rows } = tile;
     const [room, tallest] = [176, Math.max(80, Math.min(300, this.nest.clientHeight - 96))];
     const ratio = Math.max(0.12, Math.min(6, rows / columns));
