@@ -126,7 +126,11 @@ export class PythonPage implements Page {
       ...rows,
       more,
     );
-    const groups = h("div", { class: `cards n-${this.cards.length}` }, ...this.cards.map(({ element }) => element));
+    const groups = h(
+      "div",
+      { class: `cards n-${this.cards.length}`, tabindex: 0, role: "group", "aria-label": "What each part builds" },
+      ...this.cards.map(({ element }) => element),
+    );
     if (rest > 0) groups.append(h("p", { class: "faint more" }, `and ${count(rest, "more expression")}`));
     this.element.append(program, this.arrows, groups);
     this.element.classList.toggle("is-long", shownLines.length > 2 || this.cards.length > 4);
