@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.support.panels import open_panel
+from tests.support.panels import open_panel, panels_with_tabs
 from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore, nn
@@ -55,7 +55,7 @@ def trace() -> Trace:
 
 
 ROWS = (
-    "[...document.querySelectorAll('[data-module]')].map((row) => [row.dataset.module, row.getAttribute('aria-label')])"
+    "[...document.querySelectorAll('[data-module]')].map((row) => [row.dataset.module, row.querySelector('.track').title])"
 )
 
 
@@ -131,7 +131,8 @@ def test_the_tree_is_walked_by_keyboard(open_page: Open, trace: Trace) -> None: 
 def test_a_trace_without_modules_says_what_one_is(open_page: Open) -> None:  # noqa: F811
     tab = open_page(busy=False)
     assert state(tab)["cursor"]["panel"] == "rewrites"
-    open_panel(tab, "modules")
+    assert "modules" not in panels_with_tabs(tab)
+    tab.evaluate("tinyexplore.handle.go({panel: 'modules'})")  # a link leads there
     assert "an object that holds Tensors" in tab.inner_text(".modules")
 
 
