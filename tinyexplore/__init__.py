@@ -64,7 +64,6 @@ __all__ = [
     "load_ipython_extension",
     "measuring_on",
     "nn",
-    "onnx",
 ]
 
 
@@ -89,7 +88,8 @@ register_progress(_progress)  # for BEAM
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("nn", "explore", "onnx"):  # packages; `explore` can be called, whoever imported it first
+    # packages; `explore` can be called, whoever imported it first; `onnx` needs NumPy, so `import *` leaves it out
+    if name in ("nn", "explore", "onnx"):
         return importlib.import_module(f"tinyexplore.{name}")
     home = _HOMES.get(name)
     if home is None:

@@ -15,7 +15,8 @@ from tinyexplore.explore.exports.live_pages.precompiled import precompiled
 from tinyexplore.explore.exports.live_pages.pyodide import PYODIDE_FILES, PYODIDE_LOCK
 
 PACKAGE = Path(__file__).resolve().parents[3]
-_LEFT_OUT = {"static", "__pycache__"}  # the page has the front end already
+# the page has the front end already; front ends of other frameworks need packages that a page has not
+_LEFT_OUT = {"static", "__pycache__", "frontends", "onnx.py"}
 _WIDGETS = {"widgets/__init__.py", "widgets/panels.py"}  # all of this package that a page needs: the rows of panels
 # not needed in a page: the command line, what generates files of the repository, and what makes pages
 _NOT_PACKED = {"cli.py", "__main__.py", "explore/glossary.py", "explore/schema.py", "codegen/matchers.py"}
