@@ -13,7 +13,8 @@ from tinyexplore.trace import Recorder, register_console, register_progress
 from tinyexplore.util.later import when_imported
 
 if TYPE_CHECKING:
-    from tinyexplore import nn, onnx
+    from tinyexplore import nn
+    from tinyexplore import onnx as onnx
     from tinyexplore.device import Device
     from tinyexplore.dtype import dtypes
     from tinyexplore.engine import measuring_on
