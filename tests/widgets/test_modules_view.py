@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.support.panels import open_panel, panels_with_tabs
+from tests.support.panels import panels_with_tabs
 from tests.widgets.sample_traces import sample_trace
 from tests.widgets.test_browser import Open, open_page, state  # noqa: F401
 from tinyexplore import Tensor, explore, nn
@@ -54,9 +54,7 @@ def trace() -> Trace:
     return explore(step, repeat=2).trace
 
 
-ROWS = (
-    "[...document.querySelectorAll('[data-module]')].map((row) => [row.dataset.module, row.querySelector('.track').title])"
-)
+ROWS = "[...document.querySelectorAll('[data-module]')].map((row) => [row.dataset.module, row.querySelector('.track').title])"
 
 
 def told(module: Module) -> str:
