@@ -464,6 +464,7 @@ TERMS: tuple[Term, ...] = (
         "signed dot products",
         "Adapts signed factors to the dot instruction, which takes one unsigned factor.",
     ),
+    Term("pass", "tiles", "Loads the tiles of a CPU's matrix unit (AMX): each tile becomes one load."),
     Term("pass", "loop fission", "Gives a reduction its own loop where one loop cannot serve two."),
     Term("pass", "argmax", "Finds a maximum or minimum and its index in one loop."),
     Term("pass", "horizontal reductions", "Combines several sums over lanes into one over several vectors."),
