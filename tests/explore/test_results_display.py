@@ -78,6 +78,7 @@ KERNEL: dict[str, KernelCall] = {
     "gpu": lambda kernel: None,  # of a GPU's kernels: see below
     "info": lambda kernel: kernel.info,
     "languages": lambda kernel: kernel.languages,
+    "opt_steps": lambda kernel: kernel.opt_steps(timed=False),
     "listing": lambda kernel: kernel.listing(),
     "memory_stream": lambda kernel: kernel.memory_stream(),
     "name": lambda kernel: kernel.name,

@@ -77,6 +77,12 @@ def test_a_point_selects_its_kernel_everywhere_by_mouse_and_by_key(open_page: Op
     assert tab.query_selector(".roofline .dot.lit[data-kernel='1']") is not None
 
 
+def named(trace: Trace, kernel: int) -> str:
+    """A kernel's title from the user's Python, with the program's name behind it."""
+    info = trace.kernels[kernel]
+    return f"{info.title} ({info.name})" if info.title else info.name
+
+
 def test_the_timeline_has_the_spans_of_python(open_page: Open, trace: Trace) -> None:  # noqa: F811
     tab = open_page(trace, busy=False)
     panel(tab, "timeline")
@@ -89,7 +95,7 @@ def test_the_timeline_has_the_spans_of_python(open_page: Open, trace: Trace) -> 
     tab.wait_for_selector(".timeline .span[data-stage]", state="attached")
     runs = [span for span in timeline(trace).spans if span.stage is None]
     told = {
-        f"kernel {span.kernel} · {span.name}: median, {duration_text(span.elapsed_us)} "
+        f"kernel {span.kernel} · {named(trace, span.kernel)}: median, {duration_text(span.elapsed_us)} "
         f"from {duration_text(span.started_us)} on"
         for span in runs
     }

@@ -304,7 +304,7 @@ class Explorer:
         `run_here`: its readers can run and time its kernels, as WebAssembly; those of the WASM device they always can.
         `rosetta`: every kernel goes with it in every language, and not only those that were requested.
 
-        `live`: it carries the engine, and answers what a notebook would (9 MB more). `pyodide`: where the Python for
+        `live`: it carries the engine, and answers what a notebook would (10 MB more). `pyodide`: where the Python for
         that is, a folder or a package file; else it is fetched, once (`PyodideMissing` where it cannot).
         """
         path_of("path", path)

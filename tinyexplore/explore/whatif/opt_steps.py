@@ -10,7 +10,7 @@ from tinyexplore.compile.lowering import compile_optimised
 from tinyexplore.explore.recording.loops import axis_size
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import NestLine
-from tinyexplore.explore.tracefile.readable import Readable, Table
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.whatif.bench import KernelBench
 from tinyexplore.explore.whatif.measure import Lost, Untimed, quartiles
@@ -22,8 +22,8 @@ BUDGET_S = 8.0  # no kernel is timed later than that: a reader waits for all of 
 Clock = Callable[[], float]
 
 
-@dataclass(frozen=True, slots=True)
-class OptStep:
+@dataclass(frozen=True, slots=True, repr=False)
+class OptStep(ReadableRow):
     """The kernel after its first opts. A worker process runs it on memory of its own and measures the times.
 
     opt: the last opt; "" for the kernel without opts
