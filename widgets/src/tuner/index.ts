@@ -148,7 +148,7 @@ export class TunerView implements View {
     const beam = button(
       `BEAM ${BEAM_WIDTH}`,
       "Searches for the fastest opts by measuring; what it tries stands below the tree",
-      () => whatIf.ask({ kind: "Search", kernel, width: BEAM_WIDTH }, "searching"),
+      () => whatIf.ask({ kind: "SearchOpts", kernel, width: BEAM_WIDTH }, "searching"),
     );
     beam.disabled = !live || whatIf.inPage;
     if (whatIf.inPage) beam.title = "A search measures: that takes the machine, and a page has none";
@@ -161,7 +161,7 @@ export class TunerView implements View {
             jump("heuristics", "Heuristics", "What the heuristics choose, without measuring", "HandCode"),
             known("BEAM") === undefined
               ? beam
-              : jump("BEAM", "BEAM’s", "The fastest that the search found", "Search", { width: BEAM_WIDTH }),
+              : jump("BEAM", "BEAM’s", "The fastest that the search found", "SearchOpts", { width: BEAM_WIDTH }),
           ];
     replaceChildren(
       this.bar,
