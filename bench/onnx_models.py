@@ -41,6 +41,17 @@ def _image(height: int, width: int, name: str = "x") -> Callable[[np.random.Gene
     return lambda generator: {name: generator.standard_normal((1, 3, height, width), np.float32)}
 
 
+def _page(generator: np.random.Generator) -> dict[str, Any]:
+    """Rows of dark strokes on white: where nothing looks like text, all outputs are near 0 and mostly rounding."""
+    page = np.ones((1, 3, 160, 160), np.float32)
+    for row in range(20, 150, 40):
+        for column in range(16, 140, 12):
+            page[:, :, row : row + 14, column : column + 2] = -1
+            across = row + int(generator.integers(0, 12))
+            page[:, :, across : across + 2, column : column + 8] = -1
+    return {"x": page}
+
+
 def _speech(generator: np.random.Generator) -> dict[str, Any]:
     return {
         "input": generator.standard_normal((1, 576), np.float32) * np.float32(0.1),
@@ -63,7 +74,7 @@ PUBLISHED = (
         lambda generator: {"bytes": generator.integers(0, 256, (1, 2048)).astype(np.int32)},
     ),
     Published("nudenet: YOLOv8n", "nudenet", "320n.onnx", _image(320, 320, "images")),
-    Published("PP-OCRv4: where text is", "rapidocr_onnxruntime", "models/ch_PP-OCRv4_det_infer.onnx", _image(160, 160)),
+    Published("PP-OCRv4: where text is", "rapidocr_onnxruntime", "models/ch_PP-OCRv4_det_infer.onnx", _page),
     Published("PP-OCRv4: what it says", "rapidocr_onnxruntime", "models/ch_PP-OCRv4_rec_infer.onnx", _image(48, 160)),
     Published(
         "PP-OCR: which way is up", "rapidocr_onnxruntime", "models/ch_ppocr_mobile_v2.0_cls_infer.onnx", _image(48, 192)
