@@ -27,7 +27,7 @@ export function scriptText(index: TraceIndex, id: number, shared: string): strin
   const llvm = programs.get("llvm");
   const target = trace.options.find(([name]) => name === "target")?.[1] ?? "";
   const lines = [
-    `"""The kernel ${plain(kernel.name)} of ${plain(trace.title || "a capture")}, by itself.`,
+    `"""The kernel ${plain(kernel.name)} of ${plain(trace.title || "a capture")}, alone.`,
     "",
     `Captured on ${plain(kernel.device)}: ${plain(target)}`,
     `Opts: ${plain(kernel.opts.join(", ")) || "none"}`,

@@ -54,7 +54,7 @@ def _script(trace: Trace, info: KernelInfo, programs: dict[str, Program]) -> str
     variables = _variables(trace, nodes)
     llvm, c = _text(programs.get("llvm")), _text(programs.get("c"))
     lines = [
-        f'"""The kernel {_plain(info.name)} of {_plain(trace.title or "a capture")}, by itself.',
+        f'"""The kernel {_plain(info.name)} of {_plain(trace.title or "a capture")}, alone.',
         "",
         f"Captured on {_plain(info.device)}: {_plain(dict(trace.options).get('target', ''))}",
         f"Opts: {_plain(', '.join(info.opts)) or 'none'}",
