@@ -191,7 +191,7 @@ HARMFUL: list[tuple[bytes, str]] = [
     (zip_of(b"(S'echo'\nios\nsystem\n."), "uses INST"),
     (zip_of(b"\x80\x02cbuiltins\nset\nq\x00)\x81}b."), "gives a state to a set"),
     (zip_of(b"\x82\x01."), "uses EXT1"),
-    (zip_of(b"N)R."), "where Named is expected"),
+    (zip_of(b"N)R."), "is expected"),
     (zip_of(b"]]a]a."), ""),
     (zip_of(b"I1\n"), "damaged|no end"),
     (zip_of(b"."), "damaged"),
