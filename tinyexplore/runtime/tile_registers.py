@@ -19,7 +19,10 @@ def allowed() -> bool:
     not Linux: then this process does without."""
     if sys.platform != "linux" or machine() != "x86_64":
         return False
-    return bool(ctypes.CDLL(None).syscall(ARCH_PRCTL, ASK, TILE_DATA) == 0)
+    try:
+        return bool(ctypes.CDLL(None).syscall(ARCH_PRCTL, ASK, TILE_DATA) == 0)
+    except (OSError, TypeError, AttributeError):  # the process's own libraries cannot be opened, or lack the function
+        return False
 
 
 def usable_features(features: str) -> str:
