@@ -28,7 +28,6 @@ from tinyexplore.frontends.onnx.values import (
 )
 from tinyexplore.jit import TinyJit
 from tinyexplore.tensor import Tensor
-from tinyexplore.trace import active_recorder
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -129,10 +128,7 @@ class Model:
             OnnxError: an input has another rank, size or dtype than the model declares.
             UnsupportedOperator: the model needs what this front end does not have.
         """
-        given = self._bind(values, named)
-        if active_recorder() is not None:  # a capture shows the program, not its replay
-            return _result(self._evaluate(given)[0])
-        return _result(self._call(given))
+        return _result(self._call(self._bind(values, named)))
 
     def _bind(self, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Value]:
         """The inputs by name, checked."""
