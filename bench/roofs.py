@@ -22,7 +22,7 @@ NAMES = ("x @ w", "grad of gelu(x @ w + b)", "causal attention", "grad of conv",
 
 @dataclass(frozen=True)
 class Share:
-    """What one kernel reaches of its roof.
+    """The share of its roof that one kernel reaches.
 
     kernel: its name.
     arithmetic, memory: its rates over those of the roof, at the median time.

@@ -12,7 +12,7 @@ import tinyexplore
 
 PACKAGE = Path(tinyexplore.__file__).parent
 
-# What stands in a circle, with the reason. A circle that is not here fails the test; so does a row without a circle.
+# The import circles that are allowed, each with its reason. The test fails on another circle, and on a row without one.
 ALLOWED: dict[frozenset[str], str] = {
     frozenset(
         {

@@ -60,7 +60,7 @@ def debugger(browser: Any, view: Explorer, tmp_path: Path) -> Iterator[Any]:
 
 
 def response(view: Explorer, **request: Any) -> dict[str, Any]:
-    """What the widget of a view responds."""
+    """The response of a view's widget to a request."""
     responses: list[dict[str, Any]] = []
     view.widget._answer(request, responses.append)
     return responses[0]

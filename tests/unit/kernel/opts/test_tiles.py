@@ -223,7 +223,7 @@ def test_where_the_system_refuses_the_tiles_the_cpu_has_none(monkeypatch: pytest
 
 
 def test_leave_is_asked_of_the_system_itself() -> None:
-    """What Linux says that the process may use afterwards has the tiles, exactly where it was granted."""
+    """After the request, Linux lists the tile registers among the permitted ones if and only if it granted them."""
     if not tile_registers.allowed():
         assert not HAVE_TILES
         return
