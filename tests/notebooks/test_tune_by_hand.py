@@ -70,7 +70,19 @@ def test_the_misses_vanish_and_the_dots_climb(lab: LabPage, screenshots: Path) -
     panel.locator("h5", has_text=fewer).wait_for(timeout=milliseconds(60))
 
 
+SLOWLY = """
+import time
+from tinyexplore.kernel import search
+def measured(self, kernels, quickly=search._Search.measured):
+    for timing in quickly(self, kernels):
+        time.sleep(0.2)
+        yield timing
+search._Search.measured = measured
+"""
+
+
 def test_a_search_goes_on_beside_the_notebook_and_is_cancelled(lab: LabPage) -> None:
+    lab.python(f"exec({SLOWLY!r})")  # on a fast machine it would be done before the next cell runs
     tuner = lab.page.locator(".tinyexplore:has(.tuner-nest)").first
     before = int(lab.python("len(view.kernels[0].branches)"))
     tuner.locator(".tuner-bar button", has_text="BEAM 2").click()

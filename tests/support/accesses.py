@@ -17,6 +17,8 @@ _OPERAND = re.compile(r"\b(byte|word|dword|qword|tbyte|xmmword|ymmword|zmmword) 
 _ACCESS = re.compile(r"(= load|  store)(?: volatile)? (<[^>]+>|\w+)[ ,]")
 _MASKED = re.compile(r"@llvm\.masked\.(load|store)\.v(\d+)[fi](\d+)")
 _MASK = re.compile(r"\{k\d\}|maskmov")  # lanes that are masked out are not touched
+_FROM_TABLE = re.compile(r"\bqword ptr \[rdi(?: \+ \d+)?\]")  # an address of a buffer
+_TO_TABLE = re.compile(r"^\s*\w+\s+[er]di\b")  # an instruction after which rdi holds something else
 _NO_ACCESS = ("lea", "nop", "prefetch")
 
 
@@ -35,15 +37,20 @@ def wide_accesses(compiler: LLVMCompiler, spec: ProgramSpec) -> tuple[int, list[
 
     Where code is made instruction by instruction (LEAST), each may do as much as one access of the IR that its UOp
     depends on. Else LLVM makes one access of neighbours, and is not exact about which UOp an instruction is for: it may
-    do as much as all these together, or as any single one. What lies on the stack or beside the code is LLVM's own.
+    do as much as all these together, or as any single one. What lies on the stack or beside the code is LLVM's own,
+    and rdi holds the table of the buffers' addresses until an instruction writes it.
     """
     listings = dict(compiler.listings(spec))
     asked = list(_asked(listings["llvm-opt"]))
     is_exact = spec.options.effort is Effort.LEAST
     widest = max((width for width, _ in asked), default=8)
     frame = any("rbp, rsp" in line.text for line in listings["asm"])
-    count, found = 0, []
+    count, found, table = 0, [], True
     for line in listings["asm"]:
+        is_address = table and _FROM_TABLE.search(line.text)
+        table = table and not _TO_TABLE.search(line.text)
+        if is_address:
+            continue
         if line.text.strip().startswith(_NO_ACCESS) or _MASK.search(line.text):
             continue
         for size, place in _OPERAND.findall(line.text):

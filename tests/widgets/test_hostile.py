@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.panels import open_panel
+from tests.support.panels import open_panel, panels_with_tabs
 from tests.widgets.sample_traces import sample_trace
-from tests.widgets.test_accessibility import PANELS
 from tests.widgets.test_browser import Open, open_page
 from tinyexplore.explore.tracefile.model import Rule, Source
 from tinyexplore.explore.tracefile.trace import Trace
@@ -38,8 +37,8 @@ def hostile(value: Any) -> Any:
 def test_no_markup_in_a_trace_becomes_part_of_the_page(open_page: Open) -> None:
     trace: Trace = hostile(sample_trace())
     tab = open_page(trace)
-    for panel in PANELS:
-        open_panel(tab, panel.name)
+    for panel in panels_with_tabs(tab):
+        open_panel(tab, panel)
     for place in ("passes", "code", "story"):
         tab.evaluate(f"tinyexplore.handle.go({{place: '{place}'}})")
     assert tab.evaluate("[window.pwned ?? 0, document.querySelectorAll('img').length]") == [0, 0]

@@ -79,7 +79,7 @@ def test_a_group_opens_at_the_panel_that_was_looked_at_last(open_page: Open) -> 
     )  # a page opens where its address says, told a moment later
     tab.reload()
     tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached")
-    tab.click(".panel-tabs [data-key=byhand]")
+    tab.click(".panel-tabs [data-key=program]")
     tab.click(".panel-tabs [data-key=measure]")
     assert state(tab)["cursor"]["panel"] == "memory"
 

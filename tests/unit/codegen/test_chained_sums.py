@@ -57,6 +57,29 @@ def test_the_results_are_those_of_separate_sums(device: str, dtype: type) -> Non
     np.testing.assert_array_equal((both * a.sum(1)).cast(dtypes.float32).numpy(), (expected * x.sum(1)).astype("f"))
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("kernel", [2, 3, (2, 3), (5, 1)])
+def test_loops_that_would_wait_for_each_other_stay_apart(device: str, kernel: int | tuple[int, int]) -> None:
+    """A mean without its padding adds two sums, and counts in two others, in the same loops."""
+    x = np.random.default_rng(2).integers(-4, 5, (1, 1, 7, 6)).astype("f")
+    rows, columns = (kernel, kernel) if isinstance(kernel, int) else kernel
+    found = Tensor(x, device=device).avg_pool2d(
+        kernel, stride=1, padding=(rows // 2, columns // 2), count_include_pad=False
+    )
+    padded = np.pad(x[0, 0], ((rows // 2,) * 2, (columns // 2,) * 2), constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (rows, columns))
+    np.testing.assert_allclose(found.numpy()[0, 0], np.nanmean(windows, axis=(2, 3)), rtol=1e-6)
+
+
+def test_a_sum_that_stands_in_fewer_loops_stays_there() -> None:
+    """`total` is one number; its sum would otherwise run again for each row."""
+    row, total = Tensor(unread(64, 48)), Tensor(unread(4096))
+    assert registers_of((row.sum(1) + total.sum()).lazydata)[1] <= 1
+    x, y = np.arange(12, dtype="f").reshape(3, 4), np.arange(5, dtype="f")
+    for first, second in ((Tensor(x).sum(1), Tensor(y).sum()), (Tensor(y).sum(), Tensor(x).sum(1))):
+        np.testing.assert_array_equal((first + second).numpy(), x.sum(1) + y.sum())
+
+
 def test_infinities_stay_what_they_are() -> None:
     x, y = np.array([[np.inf, 1], [np.nan, 1], [-0.0, -0.0]], "f"), np.array([[-np.inf] * 3, [1] * 3, [-0.0] * 3], "f")
     with np.errstate(invalid="ignore"):

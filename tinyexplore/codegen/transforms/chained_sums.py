@@ -27,15 +27,32 @@ def chain_sums(sink: UOp, lowering: Lowering) -> UOp:
     if len(sums) < 2:
         return sink
     users = Counter(src for node in order for src in set(node.src))
+    earlier = _loops_before(order)
     made: dict[UOp, UOp] = {}
     for node in order:
         if node.op is not Ops.ADD or any(users[src] > 1 or (src not in sums and src not in made) for src in node.src):
             continue
         first, second = (made.get(src, src) for src in node.src)
-        if node.src[1] in sums and first is not second and _may_follow(first, second):
+        if node.src[1] in sums and first is not second and _may_follow(first, second, earlier):
             register = second.src[0]
             made[node] = second.substitute({register: register.replace(src=(first,))}, how=WHY)
+            for loop in second.src[2:]:
+                earlier[loop].update(first.src[2:])
     return sink.substitute(made, how=WHY) if made else sink
+
+
+def _loops_before(order: list[UOp]) -> dict[UOp, set[UOp]]:
+    """Of each loop of a RESULT, the loops whose results are used inside it: those must come first."""
+    below: dict[UOp, frozenset[UOp]] = {}  # of each node, the loops of the results that it depends on
+    before: dict[UOp, set[UOp]] = {}
+    for node in order:
+        depends = frozenset[UOp]().union(*[below[src] for src in node.src])
+        if node.op is Ops.RESULT:
+            for loop in node.src[2:]:
+                before.setdefault(loop, set()).update(depends)
+            depends = depends.union(node.src[2:])
+        below[node] = depends
+    return before
 
 
 def _is_sum(result: UOp) -> bool:
@@ -49,12 +66,22 @@ def _is_sum(result: UOp) -> bool:
     return changed.op is Ops.ADD and changed.src[0] is register
 
 
-def _may_follow(first: UOp, second: UOp) -> bool:
-    """Whether the loops of `second` can come after those of `first`: neither is inside the other, none is shared."""
+def _may_follow(first: UOp, second: UOp, earlier: dict[UOp, set[UOp]]) -> bool:
+    """Whether the loops of `second` can come after those of `first`.
+
+    They cannot where one is inside the other, where they share a loop, where `second` would be computed in more loops
+    than before, and where a loop of `first` has to wait for a loop of `second`: for this sum, or for another one that
+    is computed in the same loop.
+    """
     mine, others = set(first.src[2:]), set(second.src[2:])
-    if mine & others or mine & second.ranges or others & first.ranges:
+    if mine & others or mine & second.ranges or others & first.ranges or not first.ranges <= second.ranges:
         return False
-    return second not in first.toposort() and first not in second.toposort()
+    waits_for, todo = set(mine), list(mine)
+    while todo:
+        new = earlier[todo.pop()] - waits_for
+        waits_for |= new
+        todo += new
+    return not waits_for & others
 
 
 __all__ = ["chain_sums"]

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tinyexplore.target import Target
 
 FAR = 4096  # bytes from one run to the next that no hardware prefetcher crosses
+SPREAD = 0.65  # of the median: undisturbed samples of a kernel lie within 20 %
+SHORT_US = 50.0  # samples of shorter kernels differ by how threads wake
 WAKES = 20.0  # microseconds from which on the limit is that of all threads
 L1_WAYS, L2_WAYS = 8, 16
 ALIGNED_LOADS = {True: (0.8, 0.39), False: (1.75, 0.72)}  # vector loads a cycle: crossing a line or not; from L1, L2
@@ -178,8 +180,16 @@ class KernelFacts(ReadableRow):
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether other processes had a core while the samples were taken."""
-        return self.waited is not None and self.waited > MOST_WAITED
+        """Whether other processes had a core while the samples were taken, or the samples disagree."""
+        return self.is_spread or (self.waited is not None and self.waited > MOST_WAITED)
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether the fastest sample took less than SPREAD of the median: the machine was not as fast all the time.
+
+        Another machine on the same host slows this one down, and no counter here tells.
+        """
+        return self.time_us >= SHORT_US and self.best_us < SPREAD * self.time_us
 
     @property
     def judged_us(self) -> float:

@@ -135,8 +135,12 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
 def _sentence(facts: KernelFacts, kind: str, likely: str, rule: BottleneckRule | None) -> str:
     text = _KERNEL_TEXTS[likely](facts) + _model_text(facts, likely)
     if kind == "noise":
-        waited = f"its threads waited for a core for {100 * (facts.waited or 0):.0f} % of the time"
-        return f"Noise: other processes disturbed the samples. {waited.capitalize()}. By the fastest sample: {text}"
+        waited = f"Its threads waited for a core for {100 * (facts.waited or 0):.0f} % of the time"
+        if facts.is_spread:
+            waited = (
+                f"The fastest sample took {duration_text(facts.best_us)}, the median {duration_text(facts.time_us)}"
+            )
+        return f"Noise: something disturbed the samples. {waited}. By the fastest sample: {text}"
     return text
 
 
