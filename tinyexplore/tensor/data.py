@@ -12,6 +12,7 @@ from tinyexplore.device import Buffer, Device, Memory
 from tinyexplore.dtype import ConstType, DType, dtypes
 from tinyexplore.lazy import LazyBuffer
 from tinyexplore.tensor.errors import OperandError
+from tinyexplore.tensor.exchange import lazydata_from
 from tinyexplore.uop import UOp
 from tinyexplore.uop.semantics import from_bits, to_bits
 
@@ -44,11 +45,14 @@ def lazydata_of(data: Any, dtype: DType | None, device: str) -> LazyBuffer:
         return _from_list(data, dtype, device)
     if isinstance(data, (bytes, bytearray, memoryview)):
         return _from_bytes(data, dtype, device)
+    if hasattr(data, "__dlpack__") and not hasattr(data, "__array_interface__"):  # PyTorch's tensors, JAX's arrays
+        found = lazydata_from(data, device)
+        return found if dtype is None else found.cast(dtype)
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return _from_array(data, dtype, device)
     raise OperandError(
         f"a Tensor cannot be made of {type(data).__name__}; "
-        "give a number, a nested list of numbers, bytes, a NumPy array or a Tensor"
+        "give a number, a nested list of numbers, bytes, an array of NumPy or PyTorch, or a Tensor"
     )
 
 

@@ -10,6 +10,7 @@ from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import ConstType, dtypes
 from tinyexplore.lazy import ShardedBuffer, StoredBuffer
 from tinyexplore.tensor import data as conversion
+from tinyexplore.tensor import exchange
 from tinyexplore.tensor.base import Base, Shape
 from tinyexplore.tensor.checks import need_tensor
 from tinyexplore.uop import UOp
@@ -89,8 +90,107 @@ class Values(Base):
         return conversion.array_of(self._read(), self._shape_now())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        found = self.numpy()
-        return found if dtype is None else found.astype(dtype)
+        """`np.asarray(tensor)`: an array in the tensor's memory, or a copy where the dtype or `copy` asks for one.
+
+        A view of a tensor (a transpose, a slice) gives a view. NumPy has no bfloat16 and no 8-bit floats: of those, a
+        float32 copy.
+
+        Raises:
+            ValueError: `copy` is False, and only a copy can have the values.
+        """
+        if self.dtype.fmt is None:
+            if copy is False:
+                raise ValueError(f"NumPy has no {self.dtype.name}: an array of it is a copy, as float32")
+            found = self.numpy()
+        else:
+            found, is_copy = self._array_in_place()
+            if copy is False and (is_copy or (dtype is not None and found.dtype != dtype)):
+                raise ValueError(
+                    f"an array of this tensor ({self.shape}, {self.dtype.name}, {self.device}) is a copy; "
+                    "leave out copy=False"
+                )
+            if copy and not is_copy:
+                found = found.copy()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def _array_in_place(self) -> tuple[np.ndarray, bool]:
+        """The elements as NumPy has them, in the tensor's memory; and whether they had to be copied.
+
+        The values of bfloat16 and 8-bit floats are unsigned integers of their bits.
+        """
+        lazydata, shape = self.lazydata, self._shape_now()
+        row_major = tuple([prod(shape[axis + 1 :]) for axis in range(len(shape))])
+        if isinstance(lazydata, (StoredBuffer, ShardedBuffer)) or _engine().active_capture() is not None:
+            return exchange.array_over(self._read(), shape, row_major, 0), True
+        if lazydata.base.buffer is None:
+            self.realize()
+        base = lazydata.base
+        views = lazydata.st.views
+        if base.buffer is not None and len(views) == 1 and views[0].mask is None:
+            return exchange.array_over(base.buffer, shape, views[0].strides, views[0].offset), False
+        return exchange.array_over(self._read(), shape, row_major, 0), True
+
+    # *** DLPack ***
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0), the CPU: all devices here compute in memory that the host reads."""
+        return exchange.CPU, 0
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The elements as a capsule of DLPack: `torch.from_dlpack(tensor)`, `np.from_dlpack(tensor)`.
+
+        The consumer shares the tensor's memory, of a transpose or slice with its strides. The memory lives until both
+        are gone. The gradient's tape does not come along.
+
+        Args:
+            stream: of a GPU; must be None.
+            max_version: the newest version that the consumer reads; before 1.0 there is no flag for memory that may
+                only be read.
+            dl_device: where the consumer wants it; only the CPU, (1, 0), is possible.
+            copy: True for a copy, False for an error where only a copy is possible.
+
+        Raises:
+            BufferError: another device, a stream, a copy that is not allowed, or memory that may only be read for a
+                consumer of before 1.0.
+        """
+        if stream is not None:
+            raise BufferError(f"__dlpack__(stream={stream!r}): memory of the CPU has no streams; give None")
+        if dl_device is not None and tuple(dl_device) != (exchange.CPU, 0):
+            raise BufferError(f"__dlpack__(dl_device={dl_device}): only the CPU, (1, 0), is possible")
+        array, is_copy = self._array_in_place()
+        if copy is False and is_copy:
+            raise BufferError(
+                f"__dlpack__(copy=False): elements of shape {self.shape} on {self.device} do not lie in one memory "
+                "with a stride for each axis; call contiguous().realize() first"
+            )
+        if copy and not is_copy:
+            array, is_copy = array.copy(), True
+        return exchange.exported(array, self.dtype, max_version, is_copy)
+
+    @classmethod
+    def from_dlpack(cls, source: Any, /, *, device: str | None = None, copy: bool | None = None) -> Self:
+        """A Tensor in the memory of another package's array: of PyTorch, NumPy, JAX, or all else with `__dlpack__`.
+
+        Shared are row-major memory, permutations of it, and expanded axes. Other strides are copied. What may only be
+        read, kernels only read.
+
+        Args:
+            source: an object with `__dlpack__` and `__dlpack_device__`, in memory of the CPU.
+            device: of the Tensor; the default one if none is given.
+            copy: True for a copy, False for an error where only a copy is possible.
+
+        Raises:
+            BufferError: the memory is on a GPU, the element type has no dtype here, or `copy` is False and the
+                strides cannot be shared.
+        """
+        return cls._wrap(exchange.lazydata_from(source, Device.canonicalize(device), copy))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """What a function of NumPy gives for the values: np.sum(tensor) is np.sum(tensor.numpy())."""

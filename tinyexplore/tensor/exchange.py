@@ -1,0 +1,241 @@
+"""Tensors and the arrays of other packages in the same memory: DLPack, and NumPy's array protocol.
+
+A capsule of DLPack holds a pointer to a `DLManagedTensor`: an address, a shape, strides and a function that lets go of
+the memory. NumPy makes the capsules of our tensors, as it has such a function in C; it knows neither bfloat16 nor 8-bit
+floats, so it makes one of integers and the element type in it is set here. A capsule of another package is kept
+unopened: when the last buffer that lies in it is gone, its own destructor lets go of the memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from math import prod
+from typing import Any
+
+from tinyexplore.device import Buffer, Memory
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.lazy import LazyBuffer
+
+CPU = 1  # kDLCPU
+CPU_KINDS = (1, 3, 11, 13)  # memory that the host reads: CPU, and pinned or managed memory of GPUs
+VERSION = (1, 1)  # the newest version of the protocol that is read here
+READ_ONLY, COPIED = 1, 2  # flags
+# code and bits of an element type; the codes of 8-bit floats are those of version 1.1
+INT, UINT, FLOAT, BFLOAT, BOOL, FP8E4M3, FP8E5M2 = 0, 1, 2, 4, 6, 10, 12
+
+
+class _Type(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Array(ctypes.Structure):
+    """`DLTensor`."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_kind", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _Type),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _Versioned(ctypes.Structure):
+    """`DLManagedTensorVersioned`; the older `DLManagedTensor` begins with its `array`."""
+
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("array", _Array),
+    ]
+
+
+def _element_code(dtype: DType) -> tuple[int, int]:
+    """The code and the bits of an element."""
+    special = {dtypes.bfloat16: BFLOAT, dtypes.fp8e4m3: FP8E4M3, dtypes.fp8e5m2: FP8E5M2}
+    if dtype in special:
+        return special[dtype], dtype.itemsize * 8
+    if dtypes.is_bool(dtype):
+        return BOOL, 8
+    code = FLOAT if dtypes.is_float(dtype) else UINT if dtypes.is_unsigned(dtype) else INT
+    return code, dtype.itemsize * 8
+
+
+_DTYPES = {_element_code(dtype): dtype for dtype in dtypes.fields().values()}
+
+
+def _pointer(capsule: Any) -> tuple[int, bool]:
+    """The address in a capsule of DLPack, and whether it is one with a version. BufferError for anything else."""
+    is_valid, get = ctypes.pythonapi.PyCapsule_IsValid, ctypes.pythonapi.PyCapsule_GetPointer
+    is_valid.argtypes, get.argtypes, get.restype = (
+        [ctypes.py_object, ctypes.c_char_p],
+        [ctypes.py_object, ctypes.c_char_p],
+        ctypes.c_void_p,
+    )
+    for name in (b"dltensor_versioned", b"dltensor"):
+        if is_valid(capsule, name):
+            return int(get(capsule, name)), name == b"dltensor_versioned"
+    raise BufferError(f"{capsule!r} is no capsule of DLPack, or a consumer took it before")
+
+
+def _opened(capsule: Any) -> tuple[_Array, int]:
+    """What a capsule describes, and its flags."""
+    address, is_versioned = _pointer(capsule)
+    if not is_versioned:
+        return _Array.from_address(address), 0
+    managed = _Versioned.from_address(address)
+    if managed.major > VERSION[0]:
+        raise BufferError(f"DLPack {managed.major}.{managed.minor}: versions up to {VERSION[0]} are known here")
+    return managed.array, managed.flags
+
+
+# *** in ***
+
+
+def capsule_of(source: Any, copy: bool | None = None) -> Any:
+    """A capsule from an object with `__dlpack__`, in the newest form that it has."""
+    kind, _ = source.__dlpack_device__()
+    if kind not in CPU_KINDS:
+        raise BufferError(f"from_dlpack of memory on device kind {kind}: bring it to the CPU first (kinds {CPU_KINDS})")
+    try:
+        return source.__dlpack__(max_version=VERSION, copy=copy)
+    except TypeError:  # an exporter of before version 1.0
+        if copy is not None:
+            raise BufferError(f"{type(source).__name__} has no say about copies (DLPack before 1.0)") from None
+        return source.__dlpack__()
+
+
+def shared(capsule: Any, device: str) -> LazyBuffer | None:
+    """The elements of a capsule where they lie; None where their strides are none that movements of dense memory make.
+
+    Shared are row-major memory, its permutations, and axes that are expanded (stride 0), from any offset on.
+
+    Raises:
+        BufferError: the element type is unknown, or the memory is not aligned to it.
+    """
+    array, flags = _opened(capsule)
+    code = (array.dtype.code, array.dtype.bits)
+    dtype = _DTYPES.get(code)
+    if dtype is None or array.dtype.lanes != 1:
+        raise BufferError(f"elements of DLPack type {code} with {array.dtype.lanes} lanes have no dtype here")
+    shape = tuple(array.shape[: array.ndim])
+    strides = tuple(array.strides[: array.ndim]) if array.ndim and array.strides else _row_major(shape)
+    address = (array.data or 0) + array.byte_offset
+    if prod(shape) == 0:
+        return LazyBuffer.from_buffer(Buffer(device, 0, dtype).allocate(), shape)
+    if address % dtype.itemsize:
+        return None
+    order = _order(shape, strides)
+    if order is None:
+        return None
+    in_memory = tuple([shape[axis] for axis in order])
+    count = prod(in_memory)
+    memory = Memory(address, count * dtype.itemsize, capsule, readonly=bool(flags & READ_ONLY))
+    found = LazyBuffer.from_buffer(Buffer(device, count, dtype, memory), in_memory)
+    others = [axis for axis in range(len(shape)) if axis not in order]
+    places = [*order, *others]
+    if not others and places == sorted(places):
+        return found
+    found = found.reshape((*in_memory, *[1] * len(others)))
+    found = found.permute([places.index(axis) for axis in range(len(shape))])
+    return found.expand(shape)
+
+
+def _order(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int] | None:
+    """The axes as they lie in memory, slowest first, without those that do not move; None where there are gaps."""
+    moving = [axis for axis, size in enumerate(shape) if size > 1 and strides[axis] != 0]
+    order = sorted(moving, key=lambda axis: -strides[axis])
+    step = 1
+    for axis in reversed(order):
+        if strides[axis] != step:
+            return None
+        step *= shape[axis]
+    return order
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([prod(shape[axis + 1 :]) for axis in range(len(shape))])
+
+
+def lazydata_from(source: Any, device: str, copy: bool | None = None) -> LazyBuffer:
+    """The elements of an object with `__dlpack__`: shared where that can be and `copy` is not True."""
+    capsule = capsule_of(source, copy or None)
+    found = shared(capsule, device)
+    _, flags = _opened(capsule)
+    if found is not None and (not copy or flags & COPIED):
+        return found
+    if copy is False:
+        raise BufferError("from_dlpack(copy=False): the strides have gaps or go backwards, or it is not aligned")
+    return _dense_copy(capsule, device)
+
+
+def _dense_copy(capsule: Any, device: str) -> LazyBuffer:
+    """The elements of a capsule, row-major in memory of their own."""
+    import numpy
+
+    array, _ = _opened(capsule)
+    dtype = _DTYPES[array.dtype.code, array.dtype.bits]
+    shape = tuple(array.shape[: array.ndim])
+    steps = tuple(array.strides[: array.ndim]) if array.ndim and array.strides else _row_major(shape)
+    size = dtype.itemsize
+    first = sum(min(0, (count - 1) * step) for count, step in zip(shape, steps))
+    last = sum(max(0, (count - 1) * step) for count, step in zip(shape, steps))
+    start = (array.data or 0) + array.byte_offset
+    memory = Memory(start + first * size, (last - first + 1) * size, capsule)
+    raw = numpy.frombuffer(memory.view(), numpy.uint8)
+    found = numpy.ndarray(
+        (*shape, size), numpy.uint8, raw, offset=-first * size, strides=(*[step * size for step in steps], 1)
+    )
+    return LazyBuffer.from_buffer(Buffer(device, prod(shape), dtype).copyin(found.tobytes()), shape)
+
+
+# *** out ***
+
+
+def array_over(buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
+    """A NumPy array of elements in a buffer, not copied; unsigned integers for types that NumPy has not.
+
+    It keeps the memory alive. It may be written to where kernels may.
+    """
+    import numpy
+
+    dtype = buffer.dtype
+    kind = numpy.dtype(f"uint{dtype.itemsize * 8}" if dtype.fmt is None else dtype.name)
+    if prod(shape) == 0:
+        return numpy.empty(shape, kind)
+    steps = tuple([stride * dtype.itemsize for stride in strides])
+    return numpy.ndarray(shape, kind, buffer.memoryview(), offset * dtype.itemsize, steps)
+
+
+def exported(array: Any, dtype: DType, max_version: tuple[int, int] | None, copied: bool) -> Any:
+    """A capsule over a NumPy array that `array_over` made, with elements of `dtype`.
+
+    Raises:
+        BufferError: the memory may only be read, and the consumer takes no capsule that can say so.
+    """
+    import numpy
+
+    is_versioned = max_version is not None and max_version[0] >= 1
+    bits = array.view(f"uint{dtype.itemsize * 8}")  # NumPy refuses some types; the right one is set below
+    if is_versioned:
+        try:
+            capsule = bits.__dlpack__(max_version=VERSION)
+        except TypeError:  # NumPy before 2.1
+            capsule = bits.__dlpack__()
+    elif array.flags.writeable:
+        capsule = bits.__dlpack__()
+    else:
+        raise BufferError("memory that may only be read needs DLPack 1.0: the consumer asks for an older version")
+    address, has_flags = _pointer(capsule)
+    found = _Versioned.from_address(address).array if has_flags else _Array.from_address(address)
+    found.dtype.code, found.dtype.bits = _element_code(dtype)
+    if has_flags and copied:
+        _Versioned.from_address(address).flags |= COPIED
+    assert isinstance(array, numpy.ndarray)
+    return capsule
