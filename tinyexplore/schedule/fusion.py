@@ -42,6 +42,7 @@ REPEAT_EXPENSIVE = 2.5
 REPEAT_LIGHT = 4.0
 REPEAT_PADDED = 8.0  # a copy with its padding costs less than masks in an inner loop that reads everything so often
 READS_UNPADDED = 1 << 22  # up to here the masks cost less than another kernel
+READS_SELECTED = 1 << 18  # and up to here those of padding with a number, which is asked for twice and selected
 ONE_BY_ONE = 1 << 12  # from here on, what lanes could do together costs more one by one than another kernel
 SMALL_WORK = 1 << 15  # below this many steps, loops that run one after another cost less than another kernel
 LARGE_STRIDED = 1 << 16  # steps of a reduction from which strided reads one by one cost more than another kernel
@@ -132,16 +133,8 @@ class Fusion:
             return
         if not visits:
             return  # only something empty would have read it
-        reads = sum(visit.executions for visit in visits)
-        repeats = reads / node.size
-        several = len({visit.plan for visit in visits}) > 1  # kernels that share the copy
-        often = REPEAT_PADDED / 2 if several else REPEAT_PADDED
-        if (
-            node.op is Ops.PAD
-            and node not in self.overrides.join
-            and self.reaches("times that each element is asked for", repeats, often)
-            and self.exceeds("elements asked for", reads, READS_UNPADDED)
-        ):
+        repeats = sum(visit.executions for visit in visits) / node.size
+        if node not in self.overrides.join and self.is_rather_padded(node, visits, repeats):
             self.realize(node, f"its use would ask {_times(repeats)} for each element whether it is padding")
             return
         if node not in self.overrides.join and self.is_rather_moved(node, visits):
@@ -488,6 +481,17 @@ class Fusion:
         shared = bytes_every_row_reads(node, visit.idxs, RowLoops((), outer))
         return not self.exceeds(SHARED, shared, self.target_of(node.device).read_again_bytes)
 
+    def is_rather_padded(self, node: LazyBuffer, visits: list[Visit], repeats: float) -> bool:
+        """True for padding that is asked for so often that a copy with its padding costs less."""
+        if node.op is not Ops.PAD and not is_padded_with_number(node):
+            return False
+        several = len({visit.plan for visit in visits}) > 1  # kernels that share the copy
+        often = REPEAT_PADDED / 2 if several else REPEAT_PADDED
+        most = READS_UNPADDED if node.op is Ops.PAD else READS_SELECTED
+        return self.reaches("times that each element is asked for", repeats, often) and self.exceeds(
+            "elements asked for", repeats * node.size, most
+        )
+
     def is_rather_moved(self, node: LazyBuffer, visits: list[Visit]) -> bool:
         """True for another order of elements that nobody reads in the order in which they are computed, where several
         kernels do and none of them is to compute them again."""
@@ -606,6 +610,20 @@ def factors_of(total: LazyBuffer) -> set[LazyBuffer]:
     if product.op is not Ops.MUL or product.buffer is not None:
         return set()
     return {factor.base for factor in product.src}
+
+
+def is_padded_with_number(node: LazyBuffer) -> bool:
+    """True for a choice between padded memory and a number by where the padding is: `x.pad(amounts, value)`."""
+    if node.op is not Ops.WHERE or node.buffer is not None:
+        return False
+    mask, padded, number = node.src
+    return (
+        mask.op is Ops.PAD
+        and padded.op is Ops.PAD
+        and mask.arg == padded.arg
+        and mask.base.op is Ops.CONST
+        and number.base.op is Ops.CONST
+    )
 
 
 def against_fusing(node: LazyBuffer) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.graphs import attention, from_numpy, matmul, numbers, softmax, to_numpy
+from tests.support.kernels import unread
 from tinyexplore import Tensor, nn
 from tinyexplore.device import Buffer, Device
 from tinyexplore.dtype import dtypes
@@ -143,6 +144,21 @@ def test_an_operand_of_a_matmul_is_not_computed_again_for_each_column() -> None:
     y = matmul(x, from_numpy(numbers(16, 24)))
     assert len(create_schedule([y])) == 2
     assert reasons(y)["EXP"] == "the loops around its use would compute each element 24 times"
+
+
+def test_padding_with_a_number_is_copied_once_and_with_it_the_choice() -> None:
+    """The choice between the picture and the number is stored, and nobody asks for the padding after that."""
+
+    def pooled(size: int) -> LazyBuffer:
+        image = Tensor(unread(16, size, size)).requires_grad_()
+        (gradient,) = image.max_pool2d((3, 3), stride=2, padding=1).square().sum().gradient(image)
+        return gradient.lazydata
+
+    def copied(size: int) -> list[str]:
+        return [op for op, reason in reasons(pooled(size)).items() if "whether it is padding" in reason]
+
+    assert copied(128) == ["WHERE"]
+    assert copied(16) == []  # masks in a small kernel cost less than another one
 
 
 def test_padding_that_a_convolution_reads_again_and_again_is_copied_once() -> None:

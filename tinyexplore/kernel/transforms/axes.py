@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tinyexplore.kernel.analysis.scratch import is_after_copy
+from tinyexplore.kernel.analysis.scratch import is_after_copy, kept_along
 from tinyexplore.kernel.transforms.substitute import substitute_recorded
 from tinyexplore.uop import Axis, AxisKind, OpGroups, Ops, UOp, graph_rewrite, index_const
 from tinyexplore.uop.algebra import SIMPLIFY
@@ -33,8 +33,8 @@ def with_split_axes(kernel: Kernel) -> Kernel:
             for loop, step in rest:
                 number = number + (loop if step == 1 else loop * index_const(step))
             changes[axis] = number
-            for place, loop in enumerate(in_order_and_inside(kernel, axis)):
-                # ids order the loops, and what goes in order stays inside
+            for place, loop in enumerate(staying_inside(kernel, axis)):
+                # ids order the loops
                 changes[loop] = UOp.range(loop.src[0], Axis(kernel.next_id() + count + place, loop.arg.kind))
         for reduce in kernel.reduces:
             if not digits.keys().isdisjoint(reduce.src[1:]):
@@ -66,20 +66,26 @@ def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp,
     return digits, count
 
 
-def in_order_and_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The loops of a scan or a scatter inside `axis`, and those inside them, outermost first.
+def staying_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
+    """The loops that must stay inside all digits of `axis`, outermost first: the first that says so, and those inside it.
 
-    A scatter's are those that its copy does not share; one of them goes in order, unless there is one step only.
+    A loop of a scan says so, for it goes in order, and so does one of a scatter that its copy does not share.
+    So does a loop that reads a kept row of `axis` again: outside of a digit it would have the row computed in each step.
     """
     inside = [loop for loop in kernel.output_axes if loop.arg.id > axis.arg.id]
-    first = [loop.arg.id for loop in inside if loop.arg.kind is AxisKind.SCAN or is_after_copy(kernel, loop)]
+    rows = kept_along(kernel, axis)
+    first = [
+        loop.arg.id
+        for loop in inside
+        if loop.arg.kind is AxisKind.SCAN or is_after_copy(kernel, loop) or any(loop not in row.ranges for row in rows)
+    ]
     return [loop for loop in inside if first and loop.arg.id >= min(first)]
 
 
 def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
     """Axes whose number, or that and a constant, is divided by a divisor of their size, and that divisor, each once.
 
-    Only the first where some loops go in order: their ids depend on it.
+    Only the first where some loops must stay inside: their ids depend on it.
     """
     divisions: dict[tuple[UOp, int], None] = {}
     for node in kernel.nodes if kernel.ast.mask & DIVIDED else ():
@@ -92,7 +98,7 @@ def divided_axes(kernel: Kernel) -> list[tuple[UOp, int]]:
             if (axis, by) not in divisions and simplified(axis.src[0] % by) == 0:
                 divisions[axis, by] = None
     several = list(divisions)
-    return several[:1] if any(in_order_and_inside(kernel, axis) for axis, _ in several) else several
+    return several[:1] if any(staying_inside(kernel, axis) for axis, _ in several) else several
 
 
 def with_merged_axes(kernel: Kernel) -> Kernel:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from tests.support.kernels import MACHINE
+import pytest
+
+from tests.support.kernels import MACHINE, kernel_of, unread
+from tinyexplore import Tensor
 from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.kernel import Kernel
+from tinyexplore.kernel.analysis.scratch import filling
 from tinyexplore.kernel.transforms.axes import with_split_axes
 from tinyexplore.uop import Axis, AxisKind, Ops, UOp
 from tinyexplore.uop.divmod import linear_terms
@@ -41,3 +45,16 @@ def test_an_axis_divided_after_a_step_is_split_as_well() -> None:
     half, _ = kernel.axes
     terms, _ = linear_terms(store.src[1].src[0].src[1])
     assert terms[half] == 1 and not any(half in term.ranges for term in terms if term is not half)
+
+
+@pytest.mark.parametrize(("heads", "keys"), [(8, 2), (6, 3), (4, 1)])
+def test_a_row_is_kept_outside_the_loop_that_reads_it_again(heads: int, keys: int) -> None:
+    """Heads that share keys are the digits of one axis. All of them stand outside the columns of the result."""
+    q, k, v = (Tensor(unread(2, count, 256, 64)) for count in (heads, keys, keys))
+    repeated = (x.repeat_interleave(heads // keys, 1) for x in (k, v))
+    kernel = with_split_axes(kernel_of(q.scaled_dot_product_attention(*repeated).lazydata))
+    *outside, columns = kernel.output_axes
+    assert columns.size == 64 and heads // keys in [loop.size for loop in outside]
+    assert filling(kernel)
+    for row in filling(kernel):
+        assert columns not in row.ranges and row.ranges.issuperset(outside)
