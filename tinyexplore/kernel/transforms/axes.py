@@ -67,7 +67,7 @@ def in_digits(kernel: Kernel, divided: list[tuple[UOp, int]]) -> tuple[dict[UOp,
 
 
 def staying_inside(kernel: Kernel, axis: UOp) -> list[UOp]:
-    """The loops that must stay inside all digits of `axis`, outermost first: the first that says so and those inside it.
+    """The loops that must stay inside all digits of `axis`, outermost first: the first that says so, and those inside.
 
     A loop of a scan says so, for it goes in order, and so does one of a scatter that its copy does not share.
     So does a loop that reads a kept row of `axis` again: outside of a digit, each of its steps would compute the row.
