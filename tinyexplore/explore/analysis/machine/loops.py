@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tinyexplore.explore.tracefile.readable import ReadableRow
-from tinyexplore.target import chosen
+from tinyexplore.runtime.tile_registers import allowed, usable_features
+from tinyexplore.target import AMX, chosen
 
 try:
     import mmap
@@ -26,6 +28,8 @@ except ImportError:  # a Python without it, as in some browsers
 
 CHUNK = 4096  # bytes that one turn of a loop handles at least; sizes are rounded to it
 STREAMS = 8  # vectors that one turn of a loop handles
+TILE = "x86_amx"  # LLVM's type of a tile register
+TILE_CHAINS = 4  # independent products of tiles: eight registers hold these and two factors for each side
 CHAINS = 12  # independent multiply-adds: more than latency × units, fewer than registers
 
 # name → (does it read, does it write, does it write past the caches)
@@ -158,7 +162,52 @@ def arithmetic_of(vector_bytes: int, has: set[str], is_x86: bool) -> list[FmaRat
         found.append(FmaRate("bfloat16 dot", "<32 x bfloat>", "<16 x float>", intrinsic, 64, one))
     if "avx512vnni" in has:
         found.append(FmaRate("int8 dot", "<64 x i8>", "<16 x i32>", "llvm.x86.avx512.vpdpbusd.512", 128, b"\x01"))
-    return found
+    return found + [
+        FmaRate(f"{core.factor.name} tile", TILE, TILE, f"llvm.x86.{core.call}.internal", 2 * prod(core.dims), element)
+        for core, element in ((core, b"\x01" if core.factor.itemsize == 1 else b"\x80\x3f") for core in AMX)
+        if has.issuperset(core.needs) and allowed()
+    ]
+
+
+def _tile_ir(one: FmaRate) -> str:
+    """`void NAME(ptr at, i64 turns)`: TILE_CHAINS chains on tile registers. Each row of a factor is the one at `at`."""
+    shape = "i16 16, i16 64"
+    phis, steps, ends = [], [], []
+    for k in range(TILE_CHAINS):
+        phis.append(f"  %a{k} = phi {TILE} [%zero{k}, %entry], [%b{k}, %loop]")
+        factors = f"{TILE} %x{k % 2}, {TILE} %y{k // 2}"
+        steps.append(f"  %b{k} = call {TILE} @{one.intrinsic}({shape}, i16 64, {TILE} %a{k}, {factors})")
+        ends.append(f"  %p{k} = getelementptr i8, ptr %at, i64 {(k + 1) * 64}")
+        ends.append(f"  call void @llvm.x86.tilestored64.internal({shape}, ptr %p{k}, i64 0, {TILE} %b{k})")
+    load = f"call {TILE} @llvm.x86.tileloadd64.internal({shape}, ptr %at, i64 0)"
+    starts = [f"  %{name}{k} = {load}" for name in "xy" for k in range(2)]
+    starts += [f"  %zero{k} = call {TILE} @llvm.x86.tilezero.internal({shape})" for k in range(TILE_CHAINS)]
+    head, body, tail, start = ("\n".join(lines) for lines in (phis, steps, ends, starts))
+    return f"""
+declare {TILE} @{one.intrinsic}(i16, i16, i16, {TILE}, {TILE}, {TILE})
+define void @{one.symbol}(ptr %at, i64 %turns) {{
+entry:
+{start}
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %loop]
+{head}
+{body}
+  %i1 = add nuw i64 %i, 1
+  %more = icmp ult i64 %i1, %turns
+  br i1 %more, label %loop, label %end
+end:
+{tail}
+  ret void
+}}
+"""
+
+
+_TILE_DECLARATIONS = f"""
+declare {TILE} @llvm.x86.tileloadd64.internal(i16, i16, ptr, i64)
+declare {TILE} @llvm.x86.tilezero.internal(i16, i16)
+declare void @llvm.x86.tilestored64.internal(i16, i16, ptr, i64, {TILE})
+"""
 
 
 def _arithmetic_ir(one: FmaRate) -> str:
@@ -391,8 +440,8 @@ class Loops:
         choice = chosen()
         features = llvm.get_host_cpu_features()
         if choice.is_native:
-            self.cpu, flags = llvm.get_host_cpu_name(), features.flatten()
-            has = {name for name, there in features.items() if there}
+            self.cpu, flags = llvm.get_host_cpu_name(), usable_features(features.flatten())
+            has = {flag[1:] for flag in flags.split(",") if flag.startswith("+")}
         else:
             self.cpu, flags, has = choice.cpu, "", set(choice.features)
         self.vector_bytes = 64 if "avx512f" in has else 32 if "avx" in has else 16
@@ -409,7 +458,9 @@ class Loops:
         parts.extend(_copy_ir(name, vector, self.vector_bytes, fence) for name in _COPIES)
         parts.extend(_triad_ir(name, vector, self.vector_bytes, fence) for name in ("triad", "triad_nt"))
         self.arithmetic = {one.name: one for one in arithmetic_of(self.vector_bytes, has, is_x86)}
-        parts.extend(_arithmetic_ir(one) for one in self.arithmetic.values())
+        tiles = [one for one in self.arithmetic.values() if one.factor == TILE]
+        parts.extend([_TILE_DECLARATIONS, *map(_tile_ir, tiles)] if tiles else [])
+        parts.extend(_arithmetic_ir(one) for one in self.arithmetic.values() if one.factor != TILE)
         parts.extend([_gather_ir(), _runs_ir(vector, self.vector_bytes)])
         clock, self.clock_cycles = _clock_ir(is_x86)
         parts.extend([clock, _read_ir(vector, self.vector_bytes), "!0 = !{i32 1}"])
@@ -452,7 +503,7 @@ class Loops:
         """The chains of `self.arithmetic[name]` on registers; how many operations that was. `at`: `factors`."""
         one = self.arithmetic[name]
         self._functions[one.symbol](at, turns)
-        return turns * CHAINS * one.operations
+        return turns * (TILE_CHAINS if one.factor == TILE else CHAINS) * one.operations
 
     def fma(self, at: int, turns: int) -> int:
         """`compute` of float32 multiply-adds."""

@@ -23,7 +23,7 @@ from tinyexplore.target import chosen, core_count
 from tinyexplore.tensor import Tensor
 from tinyexplore.trace import recording
 
-FORMAT = 3  # of the file; another number is another file
+FORMAT = 4  # of the file; another number is another file
 MEASURED = ("LLVM", "CLANG")  # the devices that the probes speak for
 LAUNCHES = 200  # of the smallest kernel
 IMPROVE_S = 1.5  # for rates that are measured again

@@ -48,8 +48,8 @@ L1_WAYS, L2_WAYS = 8, 16
 ALIGNED_LOADS = {True: (0.8, 0.39), False: (1.75, 0.72)}  # vector loads a cycle: crossing a line or not; from L1, L2
 SPARSE = 0.75  # of its buffers' bytes: a kernel that touches less is judged by what it touches
 LEVEL_GAIN = 1.3  # times the bandwidth of memory that a cache has at least
-NARROW = {"bfloat16": "bfloat16 dot", "int8": "int8 dot", "uint8": "int8 dot"}
-PAYS = 1.3  # times the float32 rate from which on dot instructions are worth a word
+NARROW = {"bfloat16": ("bfloat16 tile", "bfloat16 dot"), "int8": ("int8 tile", "int8 dot"), "uint8": ("int8 dot",)}
+PAYS = 1.3  # times the rate of the kernel's instructions from which on others are worth a word
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -330,27 +330,27 @@ class _Loops:
         else:
             operations = round(2 * executed_operations(self.kept.uops) / (redundant if redundant >= 2 else 1))
         peak, own = (self._peak(kind, count) for count in (self.all_threads, self.threads))
-        dot = "" if dots else self._dot_of_inputs()
-        unused = dot if dot and peak and self._peak(dot, self.all_threads) >= PAYS * peak else ""
+        rates = {one: self._peak(one, self.all_threads) for one in self._narrow_instructions()}
+        fastest = max(rates, key=rates.__getitem__, default="")
+        unused = fastest if fastest not in ("", kind) and peak and rates[fastest] >= PAYS * peak else ""
         return operations, kind, (peak, own), unused
 
-    def _dot_of_inputs(self) -> str:
-        """The dot instruction for the types of a sum of products; "" where there is none. An operand that another
-        kernel converted counts as what it was."""
+    def _narrow_instructions(self) -> tuple[str, ...]:
+        """The instructions that multiply and add the types of a sum of products; an operand that another kernel
+        converted counts as what it was."""
         is_product = any(
-            node.op is Ops.REDUCE
-            and any(one.op is Ops.MUL and dtypes.is_float(one.dtype) for one in node.src[0].toposort())
+            node.op is Ops.REDUCE and any(one.op is Ops.MUL for one in node.src[0].toposort())
             for node in self.kernel.ast.toposort()
         )
         if not is_product:
-            return ""
+            return ()
         types = {self._origin(buffer) for place, buffer in enumerate(self.info.buffers) if place not in self.written}
-        return NARROW.get(types.pop(), "") if len(types) == 1 else ""
+        return NARROW.get(types.pop(), ()) if len(types) == 1 else ()
 
     def _origin(self, buffer: int) -> str:
         """The type of a buffer; of one that a kernel made of another one of as many elements, that one's."""
         mine = self.trace.buffers[buffer]
-        if mine.maker is not None and mine.dtype == "float32":
+        if mine.maker is not None and mine.dtype in ("float32", "int32"):
             sources = [self.trace.buffers[one] for one in self.trace.kernels[mine.maker].buffers if one != buffer]
             if len(sources) == 1 and sources[0].size == mine.size:
                 return sources[0].dtype
