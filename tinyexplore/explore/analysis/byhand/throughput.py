@@ -330,12 +330,7 @@ def loop_weights(uops: Sequence[UOp]) -> list[tuple[int, float]]:
     weights: list[tuple[int, float]] = []
     stack: list[tuple[float, int]] = []  # steps, nodes
     is_inner = False
-    rare = rare_loops(uops)
-    for node in uops:
-        if node.op is Ops.RANGE and node in rare:
-            continue
-        if node.op is Ops.ENDRANGE and node.src[0] in rare:
-            continue
+    for node in common_path(uops):
         if node.op is Ops.RANGE:
             size = node.src[0].arg if node.src[0].op is Ops.CONST else 1
             stack.append((size * (stack[-1][0] if stack else 1), 0))
@@ -350,9 +345,18 @@ def loop_weights(uops: Sequence[UOp]) -> list[tuple[int, float]]:
     return weights
 
 
-def rare_loops(uops: Sequence[UOp]) -> set[UOp]:
-    """The loops over a path for few values, as that of `sin` for large arguments."""
-    return {node for node in uops if node.op is Ops.RANGE and node.arg.kind is AxisKind.RARE}
+def common_path(uops: Sequence[UOp]) -> list[UOp]:
+    """A linear program without the loops over few values, as that of `sin` for large arguments."""
+    found: list[UOp] = []
+    skipped: UOp | None = None
+    for node in uops:
+        if skipped is None and node.op is Ops.RANGE and node.arg.kind is AxisKind.RARE:
+            skipped = node
+        elif skipped is None:
+            found.append(node)
+        elif node.op is Ops.ENDRANGE and node.src[0] is skipped:
+            skipped = None
+    return found
 
 
 _POINTED = {"zmmword": 64, "ymmword": 32, "xmmword": 16, "qword": 8, "dword": 4, "word": 2, "byte": 1}
@@ -409,14 +413,13 @@ def measured_cycles(
         return None, "no cycles were measured: the clock of this CPU was not measured"
     loops: list[UOp] = []
     most = 0
-    rare = rare_loops(uops)
-    for node in uops:
-        if node.op is Ops.RANGE and node not in rare:
+    for node in common_path(uops):
+        if node.op is Ops.RANGE:
             loops.append(node)
             if any(loop.src[0].op is not Ops.CONST for loop in loops):
                 return None, "no cycles were measured: the sizes of its loops are known only when it runs"
             most = max(most, prod(loop.src[0].arg for loop in loops))
-        elif node.op is Ops.ENDRANGE and node.src[0] not in rare:
+        elif node.op is Ops.ENDRANGE:
             loops.pop()
     if most == 0:
         return None, ""
@@ -440,6 +443,7 @@ __all__ = [
     "ThroughputError",
     "analyse",
     "checked",
+    "common_path",
     "find_tool",
     "loop_weights",
     "measured_cycles",

@@ -8,8 +8,8 @@ from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.dtype import dtypes
 from tinyexplore.execute.sampling import MOST_WAITED
+from tinyexplore.explore.analysis.byhand.throughput import common_path
 from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.analysis.verdict.access import (
     LINE,
@@ -246,6 +246,7 @@ class _Loops:
         self, kept: CapturedKernel, kernel: Kernel, trace: Trace, names: Sequence[str], known: Ceilings, threads: int
     ) -> None:
         self.kept, self.kernel, self.trace, self.names = kept, kernel, trace, names
+        self.uops = common_path(kept.uops)
         self.info: KernelInfo = trace.kernels[kept.number]
         self.known, self.threads = known, threads
         self.target: Target = kept.spec.target
@@ -322,13 +323,13 @@ class _Loops:
         dots = next((one for one in types if one.endswith(("dot", "tile"))), "")
         floats = "float64" if "float64" in types and "float32" not in types else "float32"
         kind = dots or (floats if types else "int32")
-        redundant = redundancy(self.kept.uops, self.kernel)
+        redundant = redundancy(self.uops, self.kernel)
         if dots:
             operations = self.info.flops
         elif kind == "int32":
-            operations = round(2 * integer_operations(self.kept.uops) / (redundant if redundant >= 2 else 1))
+            operations = round(2 * integer_operations(self.uops) / (redundant if redundant >= 2 else 1))
         else:
-            operations = round(2 * executed_operations(self.kept.uops) / (redundant if redundant >= 2 else 1))
+            operations = round(2 * executed_operations(self.uops) / (redundant if redundant >= 2 else 1))
         peak, own = (self._peak(kind, count) for count in (self.all_threads, self.threads))
         rates = {one: self._peak(one, self.all_threads) for one in self._narrow_instructions()}
         fastest = max(rates, key=rates.__getitem__, default="")
@@ -396,7 +397,7 @@ class _Loops:
         total = sum(nbytes for buffer, nbytes in beyond_l2.items() if buffer not in self.random_buffers)
         found = replace(
             _EMPTY,
-            redundant=redundancy(self.kept.uops, self.kernel),
+            redundant=redundancy(self.uops, self.kernel),
             l2_traffic=total / moved if moved and not self.random else 1.0,
             refill_us=self._refill_us(sum(beyond_l1.values())),
             **self._gathers(),
@@ -482,7 +483,7 @@ class _Loops:
         model, lacks = code_model(
             assembly,
             self.target,
-            self.kept.uops,
+            self.uops,
             found.judged_us,
             found.threads,
             clock,

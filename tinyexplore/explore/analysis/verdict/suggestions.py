@@ -37,7 +37,7 @@ def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
     """What helped against this kind in experiments, not tried here."""
     if facts.unused_dots and kind not in ("launch overhead", "noise"):
         yield Suggestion(
-            f"{facts.unused_dots} instructions: this machine has them, and the kernel does not use them. TC chooses them."
+            f"{facts.unused_dots} instructions (opt TC): this machine has them, and the kernel does not use them."
         )
     match kind:
         case "bandwidth" if facts.level == "memory":
