@@ -1,6 +1,7 @@
 """Programs whose bottleneck is known: `python -m bench.verdicts [NAME…]` prints the expected and the found verdict.
 
-`--facts FILE` also writes their facts, with which `tests/explore/test_verdict.py` tests the rules.
+`--facts FILE` also writes their facts and what NumPy reaches on the machine, with which
+`tests/explore/test_verdict.py` tests the rules and the shares of the limit.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +19,8 @@ import numpy as np
 
 from tinyexplore import Tensor, dtypes
 from tinyexplore.explore import Explorer, SpeedVerdict, explore
+from tinyexplore.explore.analysis.machine.table import cpu_name
+from tinyexplore.target import core_count
 
 
 @dataclass(frozen=True)
@@ -284,6 +288,35 @@ def _waited(found: SpeedVerdict) -> float:
     return (found.facts.waited if found.facts is not None else None) or 0.0
 
 
+def numpy_limits(seconds: float = 1.0) -> dict[str, float]:
+    """What NumPy reaches here, as a limit that this project did not measure: 10⁹ operations a second of float32
+    products on all cores (`gflops`), and 10⁹ bytes a second of sums of arrays out of memory, an array for each core
+    (`memory_gbs`). Each is the best of all tries within `seconds`."""
+    a, b = (np.random.default_rng(0).random((2048, 2048), np.float32) for _ in range(2))
+    out = np.empty_like(a)
+    length, cores = 1 << 24, core_count()
+    arrays = [[np.ones(length, np.float32) for _ in range(3)] for _ in range(cores)]
+    with ThreadPoolExecutor(cores) as pool:
+
+        def add() -> None:
+            list(pool.map(lambda of: np.add(of[0], of[1], out=of[2]), arrays))
+
+        return {
+            "gflops": 2 * 2048**3 / _least_seconds(lambda: np.matmul(a, b, out=out), seconds) / 1e9,
+            "memory_gbs": 12 * length * cores / _least_seconds(add, seconds) / 1e9,
+        }
+
+
+def _least_seconds(work: Callable[[], Any], seconds: float) -> float:
+    work()
+    until, least = time.perf_counter() + seconds, float("inf")
+    while time.perf_counter() < until:
+        began = time.perf_counter()
+        work()
+        least = min(least, time.perf_counter() - began)
+    return least
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Prints the table; the number of wrong kinds."""
     parser = argparse.ArgumentParser(prog="python -m bench.verdicts", description=__doc__)
@@ -292,6 +325,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tries", type=int, default=3, help="captures of a program while other processes disturb it")
     given = parser.parse_args(arguments)
     wrong, stored = 0, {}
+    limits = numpy_limits() if given.facts else {}
     print(f"{'program':34} {'expected':26} {'found':18} {'likely':18} {'level':7} {'share':>6}  text")
     for program in (*programs(), *neighbours()):
         if given.names and not any(name in program.name for name in given.names):
@@ -308,7 +342,8 @@ def main(arguments: list[str] | None = None) -> int:
             stored[program.name] = {"kinds": program.kinds, "facts": found.facts.as_data()}
     if given.facts:
         with open(given.facts, "w", encoding="utf-8") as file:
-            json.dump(stored, file, indent=1, ensure_ascii=False)
+            found = {"cpu": cpu_name(), "numpy": limits, "programs": stored}
+            json.dump(found, file, indent=1, ensure_ascii=False)
     return wrong
 
 

@@ -271,6 +271,21 @@ def test_a_suggestion_is_tried_and_shows_what_it_gained() -> None:
     assert checked(view, replace(slow, likely="compute")) == replace(slow, likely="compute")
 
 
+def test_a_fusion_is_tried_and_shows_what_it_gained() -> None:
+    """Two tiny kernels with memory between them take about twice as long as one."""
+    a = Tensor.rand(64).realize()
+    view = explore(lambda: a.exp().contiguous().sum() + 1, repeat=5)
+    assert len(view.kernels) == 2
+    (edge,) = (one for one in view.fusion.edges() if one.mark == "cut")
+    at = view.fusion.branch().id
+    small = replace(view.kernels[1].verdict(), likely="launch overhead", suggestions=())
+    (tried,) = checked(view, small).suggestions
+    assert f"view.fusion.join({edge.src}, {edge.dst})" in tried.text
+    assert tried.time_us is not None and tried.gain is not None and tried.gain > 1.2
+    assert view.fusion.branch().id == at and len(view.kernels) == 2
+    assert checked(view, replace(small, likely="random access")).suggestions == ()
+
+
 def test_no_experiment_begins_after_the_budget() -> None:
     a, b = (Tensor.rand(64, 64).realize() for _ in range(2))
     view = explore(lambda: a @ b, noopt=1, repeat=5)

@@ -1,4 +1,4 @@
-"""Checks the suggestions of a verdict: other opts are compiled and timed beside the captured ones, a copy is priced."""
+"""Checks the suggestions of a verdict: other opts and fusions are timed beside the captured ones, a copy is priced."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from tinyexplore.explore.analysis.opts import WhatIfError, to_opt
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion
 from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
+from tinyexplore.explore.analysis.why.fusions import Edge, Fusions, name_of
 from tinyexplore.explore.tracefile.model import Branch, KernelVariant
 from tinyexplore.explore.tracefile.texts import duration_text
-from tinyexplore.explore.whatif.commands import AsCaptured, HandCode, SetOpts
+from tinyexplore.explore.whatif.commands import AsCaptured, AsScheduled, HandCode, Join, SetOpts
 from tinyexplore.explore.whatif.offers import legal_opts
 
 if TYPE_CHECKING:
@@ -34,25 +35,81 @@ def checked(view: View, verdict: SpeedVerdict, clock: Clock = time.perf_counter)
     A gain stands there only if the quartiles do not overlap. The kernel's branch stays where it was.
     """
     number, kind = verdict.kernel, verdict.likely
-    if number is None or not view.whatif.is_live or kind not in OTHER_OPTS:
+    if number is None or not view.whatif.is_live:
         return verdict
-    began, before = clock(), view.whatif.at(number)
+    until = _Deadline(clock)
+    if kind in OTHER_OPTS:
+        found = _other_opts(view, number, kind, until)
+    elif kind in ("launch overhead", "bandwidth"):
+        found = _fusions(view, number, until)
+    else:
+        return verdict
+    priced = _priced(verdict.facts) if verdict.facts is not None and kind == "strided access" else []
+    best = sorted(found, key=lambda one: -(one.gain or 0.0))
+    return replace(verdict, suggestions=(*best, *priced, *verdict.suggestions))
+
+
+class _Deadline:
+    """Ends after MOST experiments; and after BUDGET_S, once there is one."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._began = clock, clock()
+
+    def is_over(self, done: int) -> bool:
+        return done == MOST or (done > 0 and self._clock() - self._began > BUDGET_S)
+
+
+def _other_opts(view: View, number: int, kind: str, until: _Deadline) -> list[Suggestion]:
+    """What other opts bring."""
+    before = view.whatif.at(number)
     found: list[Suggestion] = []
     try:
         captured = view.whatif.do(AsCaptured(number))
         base = _variant(captured)
         for opts in _candidates(view, captured, kind):
-            if len(found) == MOST or found and clock() - began > BUDGET_S:
+            if until.is_over(len(found)):
                 break
             found.append(_tried(view, number, base, opts))
     except WhatIfError:
-        return verdict
+        return []
     finally:
         if before is not None:
             view.whatif.do(SetOpts(number, ", ".join(_variant(before).opts)) if before.kernels else AsCaptured(number))
-    priced = _priced(verdict.facts) if verdict.facts is not None and kind == "strided access" else []
-    best = sorted(found, key=lambda one: -(one.gain or 0.0))
-    return replace(verdict, suggestions=(*best, *priced, *verdict.suggestions))
+    return found
+
+
+def _fusions(view: View, number: int, until: _Deadline) -> list[Suggestion]:
+    """What comes of joining the kernel with those that make what it reads, and those that read what it makes."""
+    found: list[Suggestion] = []
+    tried: set[int] = set()
+    for edge in Fusions(view.trace, None).edges():
+        if edge.mark != "cut" or edge.against_join or edge.src in tried or number not in (*edge.kernels, *edge.into):
+            continue
+        stage = view.whatif.schedule_of(edge.src, edge.dst)
+        if stage is None or until.is_over(len(found)):
+            continue
+        tried.add(edge.src)
+        before = view.whatif.at_schedule(stage)
+        try:
+            root = view.whatif.do(AsScheduled(stage))
+            found.append(_joined(view, edge, view.whatif.do(Join(stage, edge.src, edge.dst), root)))
+            view.whatif.go(root if before is None else before)
+        except WhatIfError:
+            continue
+    return found
+
+
+def _joined(view: View, edge: Edge, branch: Branch) -> Suggestion:
+    """What the schedule without memory between two kernels brings, both timed in turns."""
+    source = name_of(view.trace.nodes[edge.src])
+    text = f"one kernel for {source} and what reads it: view.fusion.join({edge.src}, {edge.dst})"
+    found = branch.schedule
+    if branch.status != "done" or found is None or found.median_us is None or found.base_median_us is None:
+        return Suggestion(text, note=f"not timed: {branch.reason or 'there are no samples'}")
+    note = f"{duration_text(found.median_us)} instead of {duration_text(found.base_median_us)} for the whole schedule"
+    if found.verdict not in ("faster", "slower"):
+        return Suggestion(text, None, found.median_us, None, f"no difference beyond the noise: {note}")
+    return Suggestion(text, None, found.median_us, found.base_median_us / found.median_us, note)
 
 
 def _variant(branch: Branch) -> KernelVariant:
