@@ -75,7 +75,7 @@ def test_the_check_passes_where_nothing_was_added(project: Path, monkeypatch: py
         prose.main()
     assert ended.value.code == 0
     monkeypatch.setattr(prose, "counted", lambda: {"uop": {"word": 1}})
-    with pytest.raises(SystemExit, match="uop: 1 findings of kind word, 0 accepted"):
+    with pytest.raises(SystemExit, match="uop: 1 .*word, 0"):
         prose.main()
 
 

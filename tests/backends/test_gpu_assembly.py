@@ -124,9 +124,7 @@ def test_a_group_that_the_runtime_chooses_has_work_items_too_many(target: str) -
 def test_what_has_no_function_there_is_said(op: Ops, name: str) -> None:
     target = target_of(name)
     uops, _ = elementwise([dtypes.float64] * 3, lambda xyz: [apply(op, *xyz)], SIZE)
-    with pytest.raises(
-        RenderError, match=f"(SIN|{op.name}) of dtypes.float64: no function of it in .*; cast to float32"
-    ):
+    with pytest.raises(RenderError, match=f"(SIN|{op.name}) of dtypes.float64: .*cast to float32"):
         GPUAssembler(target).render("k", uops)
     ((language, (line,)),) = assembly_listings(spec_of("k", target, uops, target.arch, (), ""))
     assert language in ("ptx", "amdgcn") and "no function of it" in line.text

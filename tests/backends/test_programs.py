@@ -325,7 +325,7 @@ def test_variables_are_arguments_after_the_buffers(name: str) -> None:
         buffer = Buffer(device(name).name, 9, f32).copyin(bytes(36))
         program.bind([buffer], (count, factor))(0, 1)
         assert from_bytes(buffer.copyout(), f32) == [float(i * factor) if i < count else 0.0 for i in range(9)]
-    with pytest.raises(ValueError, match="takes int, x y; 0 values were given"):
+    with pytest.raises(ValueError, match="takes int, x y; 0"):
         program.bind([buffer])
 
 

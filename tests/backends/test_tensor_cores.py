@@ -142,9 +142,9 @@ def half_product() -> Kernel:
     [
         ("opencl", {}, Opt(OptOps.TC, 2, 16), "opencl has no tensor cores"),
         ("sm_80", {"TC": 0}, Opt(OptOps.TC, 2, 16), "TC=0 does without tensor cores"),
-        ("sm_80", {}, Opt(OptOps.TC, 0, 16), "the axis is global, and only loops of sums do this"),
-        ("sm_80", {}, Opt(OptOps.TC, 2, 32), "these cores do 8 or 16 steps at a time"),
-        ("sm_75", {}, Opt(OptOps.TC, 2, 16), "these cores do 8 steps at a time"),
+        ("sm_80", {}, Opt(OptOps.TC, 0, 16), "the axis is global"),
+        ("sm_80", {}, Opt(OptOps.TC, 2, 32), "8 or 16 steps"),
+        ("sm_75", {}, Opt(OptOps.TC, 2, 16), " 8 steps"),
     ],
 )
 def test_what_stands_against_it_is_said(target: str, settings: dict[str, int], tried: Opt, words: str) -> None:
@@ -156,13 +156,13 @@ def test_a_product_of_float32_needs_leave_to_lose_bits_of_its_fraction() -> None
     tf32 = next(core for core in GPUS["sm_80"].cores if core.mantissa)
     with Context(TARGET="sm_80"):
         _, kernel, _ = product(tf32, 32, 32, 32)
-        with pytest.raises(OptError, match="its cores read 10 bits of a float32's fraction: ALLOW_TF32=1 allows that"):
+        with pytest.raises(OptError, match="10 bits .*ALLOW_TF32=1"):
             apply_opt(kernel, tc(tf32))
         assert OptOps.TC not in [opt.op for opt in hand_coded(kernel).applied]
         with Context(ALLOW_TF32=1):
             assert hand_coded(kernel).applied[0] == tc(tf32)
     with Context(TARGET="gfx1100"):
-        with pytest.raises(OptError, match="no core of gfx1100 takes float32 → float32; it has float16 → float32, bf"):
+        with pytest.raises(OptError, match="no core of gfx1100 .*float32 → float32; .*float16 → float32, bf"):
             apply_opt(product(tf32, 32, 32, 32)[1], tc(tf32))
 
 
@@ -189,7 +189,7 @@ def test_what_cores_hold_is_not_divided_otherwise() -> None:
         ):
             with pytest.raises(OptError, match=words):
                 apply_opt(done, tried)
-        with pytest.raises(OptError, match="shared or written out already: do this before GROUP and UNROLL"):
+        with pytest.raises(OptError, match="before GROUP and UNROLL"):
             apply_opts(kernel, Opt(OptOps.UNROLL, 2, 2), Opt(OptOps.TC, 2, 8))
         assert undo_opt(done).ast is kernel.ast
 
@@ -211,7 +211,7 @@ def test_one_language_does_not_write_the_core_of_another() -> None:
         program = lower(apply_opt(half_product(), Opt(OptOps.TC, 2, 16)))
     with Context(TARGET="gfx90a"):
         target = Device["PYTHON"].target
-    with pytest.raises(RenderError, match="mma_m16n8k16_f16 is a tensor core of cuda, not hip"):
+    with pytest.raises(RenderError, match="mma_m16n8k16_f16 .* cuda, not hip"):
         GPURenderer(target, "none").render("kernel", program)
 
 
@@ -251,7 +251,7 @@ def multiplied_by(lanes: int, *, steps: UOp | None = None) -> list[UOp]:
 def test_a_core_takes_what_a_whole_warp_holds() -> None:
     (found,) = call(compiled("PYTHON for sm_80", multiplied_by(64)), [(dtypes.float32, 64)], [])
     assert found == [16.0] * 64
-    with pytest.raises(DivergenceError, match="gives mma_m16n8k16_f16 in line .* what it holds, and its warp has 16"):
+    with pytest.raises(DivergenceError, match="mma_m16n8k16_f16 in line .* warp has 16"):
         call(compiled("PYTHON for sm_80", multiplied_by(16)), [(dtypes.float32, 16)], [])
 
 

@@ -151,10 +151,10 @@ def test_the_explorer_shows_its_kernels() -> None:
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        (lambda x, k: x.cast(dtypes.float64), "float64: .* does not compute with it; cast to another type"),
+        (lambda x, k: x.cast(dtypes.float64), "float64: .*cast to"),
         (lambda x, k: x.cast(dtypes.float16), "float16: .* does not compute with it"),
         (lambda x, k: k.cast(dtypes.int8), "int8: .* does not compute with it"),
-        (lambda x, k: k.cast(dtypes.int64), "int64: WGSL has integers of 32 bits, and these may need more; cast to"),
+        (lambda x, k: k.cast(dtypes.int64), "int64: .*32 bits.*cast to"),
     ],
 )
 def test_types_that_wgsl_has_not_are_an_error_at_the_call(program: Callable[..., Tensor], words: str) -> None:
@@ -170,7 +170,7 @@ def test_a_text_that_does_not_compile_is_an_error_with_its_line() -> None:
     spec: ProgramSpec = opened.renderer.render("wrong", uops)
     lines = [line._replace(text=line.text.replace(": f32 =", ": i32 =")) for line in spec.lines]
     edited = SimpleNamespace(uops=spec.uops, writes=spec.writes, name=spec.name, source=_source(lines))
-    with pytest.raises(CompileError, match=r"(?s)wgpu could not compile the kernel:.*\nline \d+: let v\d+: i32 = "):
+    with pytest.raises(CompileError, match=r"(?s)could not compile.*\nline \d+: let v\d+: i32 = "):
         opened.compile(edited)
 
 
@@ -183,9 +183,9 @@ def test_more_buffers_or_memory_than_there_is_are_an_error() -> None:
     opened: webgpu.WebGPU = device("WEBGPU").compile.__self__  # type: ignore[attr-defined]
     count = opened.limits["max-storage-buffers-per-shader-stage"]
     uops, _ = elementwise([dtypes.float32] * count, lambda x: [_sum(x)], 4)
-    with pytest.raises(CompileError, match=rf"takes {count + 1} buffers, and .* gives it {count} at most: cut it"):
+    with pytest.raises(CompileError, match=rf"takes {count + 1} buffers, and .*{count} at most"):
         compiled("WEBGPU", uops)
-    with pytest.raises(MemoryError, match=r"gives a kernel no buffer of [\d,]+ bytes, [\d,]+ at most: work in smaller"):
+    with pytest.raises(MemoryError, match=r"[\d,]+ bytes, [\d,]+ at most"):
         (Tensor.empty(opened.most_bytes // 4 + 64, device="WEBGPU") + 1).realize()
 
 
@@ -212,7 +212,7 @@ def test_a_missing_package_or_driver_is_said_with_what_would_do(monkeypatch: pyt
     with Context(TARGET="sm_80"), pytest.raises(DeviceUnavailable, match="the WEBGPU device runs WGSL, not cuda"):
         webgpu.open_webgpu()
     monkeypatch.setitem(sys.modules, "wgpu", None)
-    with pytest.raises(DeviceUnavailable, match=r"needs wgpu: pip install 'tinyexplore\[webgpu\]'"):
+    with pytest.raises(DeviceUnavailable, match=r"pip install 'tinyexplore\[webgpu\]'"):
         webgpu.open_webgpu()
     without_driver = SimpleNamespace(gpu=SimpleNamespace(enumerate_adapters_sync=list))
     monkeypatch.setitem(sys.modules, "wgpu", without_driver)

@@ -169,13 +169,13 @@ def test_work_items_that_met_in_a_rows_maximum_divide_the_row() -> None:
 @pytest.mark.parametrize(
     "program, done, tried, words",
     [
-        ("row sum", [], Opt(OptOps.THREAD, 0), "this is for cores with caches and vectors, and PYTHON has work-groups"),
+        ("row sum", [], Opt(OptOps.THREAD, 0), "caches and vectors, .*PYTHON"),
         ("row sum", [], Opt(OptOps.GROUP, 0, 2), "only reduce axes do this"),
         ("row sum", [Opt(OptOps.GROUP, 1, 8)], Opt(OptOps.GROUP, 1, 4), "share this reduction already"),
         ("softmax", [Opt(OptOps.GROUP, 2, 8)], Opt(OptOps.GROUP, 3, 4), "choose that many"),
         ("row sum", [Opt(OptOps.NOLOCALS, 0)], Opt(OptOps.LOCAL, 0, 2), "NOLOCALS leaves it to the runtime"),
-        ("row sum", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.NOLOCALS, 0), "a work-group of its own by now"),
-        ("elementwise", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.LOCAL, 2, 2), "a dimension of the work-group already"),
+        ("row sum", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.NOLOCALS, 0), "work-group of its own"),
+        ("elementwise", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.LOCAL, 2, 2), "a dimension of the work-group"),
         ("transpose", [Opt(OptOps.LOCAL, 0, 19), Opt(OptOps.NOLOCALS, 0)], Opt(OptOps.LOCAL, 1, 23), "own by now"),
         (
             "transpose",
@@ -194,16 +194,16 @@ def test_what_stands_against_an_opt_is_said(program: str, done: list[Opt], tried
 @pytest.mark.parametrize(
     "program, done, tried, words",
     [
-        ("matmul", [], Opt(OptOps.STAGE, 2, 8), "no work-group by now whose work-items could share it: LOCAL makes"),
+        ("matmul", [], Opt(OptOps.STAGE, 2, 8), "share it: LOCAL makes"),
         ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.STAGE, 0, 2), "only reduce axes do this"),
         ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.STAGE, 2, 0), "choose an amount from 2 to 33"),
         ("matmul", [Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.STAGE, 2, 8)], Opt(OptOps.UPCAST, 1, 2), "before STAGE"),
-        ("row sum", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.STAGE, 1, 8), "no two work-items of a group read the same"),
-        ("matmul", [], Opt(OptOps.PADTO, 0, 4), "the axis has size 12, a multiple of 4 already"),
-        ("matmul", [], Opt(OptOps.PADTO, 1, 32), "more than half of 32 steps would do nothing"),
-        ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.PADTO, 3, 3), "that are still loops do this"),
+        ("row sum", [Opt(OptOps.LOCAL, 0, 2)], Opt(OptOps.STAGE, 1, 8), "no two work-items"),
+        ("matmul", [], Opt(OptOps.PADTO, 0, 4), "size 12, a multiple of 4"),
+        ("matmul", [], Opt(OptOps.PADTO, 1, 32), "more than half of 32"),
+        ("matmul", [Opt(OptOps.LOCAL, 0, 4)], Opt(OptOps.PADTO, 3, 3), "still loops"),
         ("matmul", [Opt(OptOps.LOCAL, 0, 4), Opt(OptOps.STAGE, 2, 8)], Opt(OptOps.PADTO, 2, 3), "before STAGE"),
-        ("running sum", [], Opt(OptOps.PADTO, 0, 2), "runs on from step to step"),
+        ("running sum", [], Opt(OptOps.PADTO, 0, 2), "from step to step"),
     ],
 )
 def test_what_stands_against_staging_and_padding_is_said(program: str, done: list[Opt], tried: Opt, words: str) -> None:
@@ -264,7 +264,7 @@ def test_a_large_product_is_staged_and_neighbours_store_neighbours() -> None:
 def test_a_cpu_has_no_work_groups() -> None:
     item = item_of("row sum")
     assert item.ast is not None
-    with pytest.raises(OptError, match="GROUPTOP axis 1 by 4: LLVM has no work-groups: this is for GPUs"):
+    with pytest.raises(OptError, match="GROUPTOP axis 1 by 4: LLVM .*GPUs"):
         apply_opt(Kernel.of(item.ast, device("LLVM").target), Opt(OptOps.GROUPTOP, 1, 4))
 
 
@@ -384,16 +384,16 @@ def test_a_double_buffered_loop_inside_another_one_waits_at_its_end() -> None:
 @pytest.mark.parametrize(
     "done, tried, words",
     [
-        ([], Opt(OptOps.PIPE, 2, 2), "no tile in shared memory is filled in each step of it: STAGE does that"),
+        ([], Opt(OptOps.PIPE, 2, 2), "STAGE does that"),
         ([*STAGED[:3], Opt(OptOps.STAGE, 2, 33)], Opt(OptOps.PIPE, 6, 2), "in two blocks or more"),
         (STAGED, Opt(OptOps.PIPE, 0, 2), "only reduce axes do this"),
-        (STAGED, Opt(OptOps.PIPE, 2, 3), "a tile has two halves, one for the block that is read and one for the next"),
+        (STAGED, Opt(OptOps.PIPE, 2, 3), "two halves"),
         (
             [*STAGED[:1], Opt(OptOps.UPCAST, 1, 10), Opt(OptOps.STAGE, 2, 16)],
             Opt(OptOps.PIPE, 2, 2),
-            "would hold 160 bytes of the next block: choose a larger work-group",
+            "160 bytes of the next block",
         ),
-        ([*STAGED, Opt(OptOps.PIPE, 2, 2)], Opt(OptOps.UPCAST, 0, 2), "steps overlap by now: PIPE comes last"),
+        ([*STAGED, Opt(OptOps.PIPE, 2, 2)], Opt(OptOps.UPCAST, 0, 2), "PIPE comes last"),
     ],
 )
 def test_what_stands_against_double_buffering_is_said(done: list[Opt], tried: Opt, words: str) -> None:
@@ -452,7 +452,7 @@ def test_a_barrier_that_not_all_come_to_is_found() -> None:
     steps = UOp.range(item, loop(1).arg)
     filled = UOp(Ops.BARRIER, dtypes.void, (store(SHARED, item, steps.cast(dtypes.int32)),))
     program = [SHARED, item, steps, *linear(filled), UOp(Ops.ENDRANGE, dtypes.void, (steps,))]
-    with pytest.raises(DivergenceError, match=r"lidx0=1 waits at the barrier of line \d+, and .* lidx0=0 .* has ended"):
+    with pytest.raises(DivergenceError, match=r"lidx0=1 .*barrier of line \d+, and .* lidx0=0 .*ended"):
         run(*program)
 
 
@@ -481,7 +481,7 @@ def test_buffers_of_a_gpu_program_are_checked() -> None:
 def test_a_missing_package_or_driver_is_said_with_what_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opencl, "_opened", opencl.OpenCL)  # not the one that is open
     monkeypatch.setitem(sys.modules, "pyopencl", None)
-    with pytest.raises(DeviceUnavailable, match=r"needs pyopencl: pip install 'tinyexplore\[opencl\]'"):
+    with pytest.raises(DeviceUnavailable, match=r"pip install 'tinyexplore\[opencl\]'"):
         opencl.open_gpu()
     without_driver = SimpleNamespace(Error=RuntimeError, get_platforms=list)
     monkeypatch.setitem(sys.modules, "pyopencl", without_driver)
@@ -492,5 +492,5 @@ def test_a_missing_package_or_driver_is_said_with_what_would_do(monkeypatch: pyt
 
 
 def test_a_type_that_a_gpu_lacks_is_an_error_at_the_call() -> None:
-    with Context(TARGET="metal"), pytest.raises(RenderError, match="float64: metal does not compute with it; cast"):
+    with Context(TARGET="metal"), pytest.raises(RenderError, match="float64: metal .*cast"):
         (Tensor([1.0, 2.0], dtype=dtypes.float64, device="LLVM") * 2).realize()

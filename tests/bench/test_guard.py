@@ -22,8 +22,8 @@ def test_kernels_without_opts_would_be_found_out() -> None:
 def test_what_is_slow_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "is_measured_here", lambda: True)
     assert verdict("matmul", 1.2, None) == ""
-    assert verdict("matmul", 2.2, None) == "2.20 times NumPy's time, and 1.73 is the most"
+    assert "2.20 times NumPy's time, and 1.73" in verdict("matmul", 2.2, None)
     monkeypatch.setattr(guard, "is_measured_here", lambda: False)
     assert verdict("matmul", 1.8, 20.0) == ""
-    assert verdict("matmul", 2.2, 20.0) == "2.20 times NumPy's time, and 1.90 is the most"
-    assert verdict("softmax", 0.3, 0.31) == "opts make it 1.0 times as fast, and 1.2 is the least"
+    assert "2.20 times NumPy's time, and 1.90" in verdict("matmul", 2.2, 20.0)
+    assert "1.0 times as fast, and 1.2" in verdict("softmax", 0.3, 0.31)

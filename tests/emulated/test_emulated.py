@@ -107,6 +107,4 @@ def test_what_is_lacking_is_said_aloud(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr("sys.argv", ["emulated"])
     assert command.main() == command.ABSENT
-    assert (
-        "nothing was run: aarch64-linux-gnu-gcc was not found: apt-get install gcc-aarch64" in capsys.readouterr().out
-    )
+    assert "aarch64-linux-gnu-gcc was not found: apt-get" in capsys.readouterr().out

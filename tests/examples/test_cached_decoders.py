@@ -121,7 +121,7 @@ def test_a_captured_step_is_not_replayed_where_its_question_has_another_answer()
     model(TEXT[:5], 0)
     for place in (5, 6, 7):
         model([TEXT[place]], place)
-    with pytest.raises(RuntimeError, match="captured needs start > 0, which does not hold for start=0"):
+    with pytest.raises(RuntimeError, match=r"start > 0,.*start=0"):
         model([TEXT[0]], 0)
 
 

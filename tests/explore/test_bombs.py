@@ -121,7 +121,7 @@ def test_the_json_of_a_widget_is_bounded() -> None:
 
 def test_a_packed_data_set_is_bounded(tmp_path: Path) -> None:
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(repeated(b"", b"\0", 100))
-    with pytest.raises(FormatError, match="more than 96000000 bytes, decompressed; unpack the file with gunzip"):
+    with pytest.raises(FormatError, match="96000000 bytes.*gunzip"):
         mnist(folder=tmp_path)
 
 

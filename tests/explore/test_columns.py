@@ -121,7 +121,7 @@ def test_ids_out_of_their_table_are_refused_in_columns_too() -> None:
     data = json.loads(trace_to_json(sample_trace()))
     columns = packed(Trace, data)
     columns["links"]["columns"]["src"][0] = 10**6
-    with pytest.raises(TraceFormatError, match=r"links\[0\].src: 1000000 is none of the nodes"):
+    with pytest.raises(TraceFormatError, match=r"links\[0\].src: 1000000"):
         trace_from_json(json.dumps(columns))
 
 

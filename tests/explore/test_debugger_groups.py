@@ -132,13 +132,13 @@ def test_a_note_says_who_is_followed_and_an_item_that_is_none_is_an_error(view: 
     assert (
         debugger.note.startswith(f"work-item {next(iter(first))} = 0") and "other groups are not run" in debugger.note
     )
-    with pytest.raises(DebuggerError, match="no work-item has lidx7 = 0; the numbers of .* are .*0 … "):
+    with pytest.raises(DebuggerError, match="lidx7 = 0; .*0 … "):
         view.kernels[0].debug(item={"lidx7": 0})
     name = next(iter(first))
     with pytest.raises(DebuggerError, match=f"no work-item has {name} = 100000"):
         view.kernels[0].debug(item={name: 100_000})
     on_a_cpu = explore(lambda: Tensor([1.0, 2.0]) + 1, keep_inputs=True)
-    with pytest.raises(DebuggerError, match="is a CPU's, which has no work-items"):
+    with pytest.raises(DebuggerError, match="no work-items"):
         on_a_cpu.kernels[0].debug(item={"lidx0": 0})
 
 

@@ -142,6 +142,6 @@ def test_the_command_prints_a_listing(trace, tmp_path, capsys):
     assert cli.main(["code", path, "0", "asm"]) == 0
     assert capsys.readouterr().out.splitlines() == [line.text.rstrip("\n") for line in asm.lines]
     assert cli.main(["code", path, "0", "ptx"]) == 2
-    assert "kernel 0 has no 'ptx'; it has uops" in capsys.readouterr().err
+    assert "no 'ptx'" in capsys.readouterr().err
     assert cli.main(["code", path, "9"]) == 2
     assert "kernel 9 has no listings" in capsys.readouterr().err

@@ -99,7 +99,7 @@ def test_a_data_frame_has_the_kernels_with_their_times(trace):
 
 
 def test_an_unknown_table_is_told_with_those_that_are():
-    with pytest.raises(ValueError, match="no table 'rows'; there are kernels, stages"):
+    with pytest.raises(ValueError, match="no table 'rows'; .*kernels, stages"):
         rows_of(Trace(1, "", (), (), (), (), (), (), (), (), (), (), (), ()), "rows")
 
 
@@ -182,4 +182,4 @@ def test_the_command_shows_and_exports(trace, tmp_path, capsys):
     with (tmp_path / "t.csv").open(newline="") as file:
         assert [row["name"] for row in csv.DictReader(file)] == [kernel.name for kernel in trace.kernels]
     assert cli.main(["export", path, str(tmp_path / "t.xyz")]) == 2
-    assert "the suffix says the format; known: .chrome.json" in capsys.readouterr().err
+    assert "known: .chrome.json" in capsys.readouterr().err

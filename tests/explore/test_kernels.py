@@ -59,7 +59,7 @@ def test_a_kernel_has_its_listings_and_samples(view: Explorer) -> None:
     program = next(one for one in view.trace.programs if one.kernel == 0 and one.language == "c")
     assert kernel.listing("c") == "\n".join(line.text for line in program.lines)
     assert kernel.run is not None and kernel.run.kernel == 0
-    with pytest.raises(ValueError, match="no listing 'fortran'; it has: uops, llvm"):
+    with pytest.raises(ValueError, match="no listing 'fortran'; .*: uops, llvm"):
         kernel.listing("fortran")
 
 

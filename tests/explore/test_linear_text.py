@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
@@ -68,21 +69,21 @@ def test_a_number_without_a_line_of_its_own_gets_one():
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("LOAD", "LOOD", "line 6, column 8: there is no operation LOOD"),
-        ("MUL %5", "MUL %55", "line 8, column 12: %55 is not defined above"),
-        ("float32[64]\nC", "flout32[64]\nC", "line 2, column 23: there is no type 'flout32[64]'"),
-        ("end g0", "end g1", "line 11, column 5: g1 is not defined above"),
-        ("end g0\n", "", "line 4: the loop g0 is not ended: end g0"),
-        ("range(64):", "range(64)", "line 4, column 20: expected ':' after the range"),
-        ("for g0", "for y0", "line 4, column 5: a loop's letter says its kind: g global, t thread"),
-        ("2.0:float32 : float32", "2.0:float32 : int32", "line 8: the spec does not allow this MUL : int32 of LOAD"),
-        ("%5, 2.0:float32", "%5, 2.0", "line 8, column 16: which type has it? 2.0:float32, say"),
-        ("%8, %7", "%8, %7, %5", "line 10: the spec does not allow this STORE"),
-        ("float32[64]\nD", "float32[32]\nD", "line 1: the arguments of the kernel must stay as they are; expected "),
-        ("DEFINE_GLOBAL data1 : float32[64]\n", "", "line 4, column 14: data1 is not defined above"),
-        ("%4 = INDEX", "%4 = INDEX{(1,}", "line 5, column 14: this is no argument"),
-        ("INDEX data1[g0]", "INDEX data1[g0", "line 5, column 22: expected ']'"),
-        ("end g0\n", "end g0\n%11 = STORE %8, %5\n", "line 12: STORE uses INDEX, which is gone when loop g0 ends"),
+        ("LOAD", "LOOD", "line 6, column 8: .*LOOD"),
+        ("MUL %5", "MUL %55", "line 8, column 12: .*%55"),
+        ("float32[64]\nC", "flout32[64]\nC", "line 2, column 23: .*'flout32"),
+        ("end g0", "end g1", "line 11, column 5: .*g1"),
+        ("end g0\n", "", "line 4: .*g0 .*end g0"),
+        ("range(64):", "range(64)", "line 4, column 20: .*':'"),
+        ("for g0", "for y0", "line 4, column 5: .*g global, t thread"),
+        ("2.0:float32 : float32", "2.0:float32 : int32", "line 8: .*MUL : int32 of LOAD"),
+        ("%5, 2.0:float32", "%5, 2.0", "line 8, column 16: .*type.*2.0:float32"),
+        ("%8, %7", "%8, %7, %5", "line 10: .*STORE"),
+        ("float32[64]\nD", "float32[32]\nD", "line 1: .*arguments"),
+        ("DEFINE_GLOBAL data1 : float32[64]\n", "", "line 4, column 14: .*data1"),
+        ("%4 = INDEX", "%4 = INDEX{(1,}", "line 5, column 14: .*argument"),
+        ("INDEX data1[g0]", "INDEX data1[g0", "line 5, column 22: expected '\\]'"),
+        ("end g0\n", "end g0\n%11 = STORE %8, %5\n", "line 12: .*STORE uses INDEX.*g0"),
         ("%7 = MUL", "%5 = MUL", "line 8, column 3: %5 is defined already"),
     ],
 )
@@ -91,7 +92,7 @@ def test_what_is_wrong_has_its_line_and_column(old, new, words):
     assert old in PROGRAM
     with pytest.raises(ProgramError) as caught:
         check_program(parse_program(PROGRAM.replace(old, new, 1)), before)
-    assert str(caught.value).startswith(words)
+    assert re.match(words, str(caught.value))
 
 
 # *** edited in a kernel ***
@@ -131,7 +132,7 @@ def test_a_wrong_program_is_refused_at_its_line_and_a_wrong_index_is_caught(view
     line = next(line for line in text.splitlines() if "INDEX data1" in line)
     far = line.partition("[")[0] + "[4000]"
     branch = view.kernels[0].edit("uops", text.replace(line, far, 1))
-    assert branch.status == "failed" and branch.reason.startswith("it read behind the end of data1 (x)")
+    assert branch.status == "failed" and "the end of data1 (x)" in branch.reason
 
 
 def test_on_the_python_device_an_endless_program_is_stopped_as_well(monkeypatch):
@@ -145,4 +146,4 @@ def test_on_the_python_device_an_endless_program_is_stopped_as_well(monkeypatch)
     line = next(line for line in text.splitlines() if "STORE" in line)
     slow = "  for g7 in range(1000000000):\n  " + line + "\n  end g7"
     branch = view.kernels[0].edit("uops", text.replace(line, slow, 1))
-    assert branch.status == "failed" and branch.reason == "it ran longer than 1.5 s and was stopped"
+    assert branch.status == "failed" and "longer than 1.5 s" in branch.reason

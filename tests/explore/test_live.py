@@ -140,7 +140,7 @@ def test_a_linear_program_is_edited_and_interpreted_and_c_says_what_it_takes(vie
     other = explorer.kernels[0].edit("uops", text.replace("0.0:float32", "0.5:float32"))
     assert other.edited.verdict == "differs" and other.edited.first.found == "4.8125" and "first at" in other.reason
     c = explorer.kernels[0].edit("c", explorer.kernels[0].edit_text("c") + "// more\n")
-    assert c.status == "failed" and c.reason.startswith("a page has no compiler for C")
+    assert c.status == "failed" and "no compiler for C" in c.reason
 
 
 def test_a_rule_is_written_in_a_page_and_what_is_wrong_with_it_told_at_its_line(view: Explorer, served: Any) -> None:
@@ -312,7 +312,7 @@ def test_bytecode_that_others_may_have_put_there_is_made_anew(tmp_path: Path, mo
 
 
 def test_what_is_no_pyodide_is_refused_with_what_would_do(tmp_path: Path) -> None:
-    with pytest.raises(PyodideMissing, match=r"has no pyodide\.mjs.*give the folder of the npm package pyodide@"):
+    with pytest.raises(PyodideMissing, match=r"no pyodide\.mjs.*pyodide@"):
         find_pyodide(tmp_path)
 
 
@@ -330,7 +330,7 @@ def test_without_a_way_to_fetch_it_the_error_says_how_to_bring_it(tmp_path: Path
 def test_a_package_that_is_another_than_the_one_published_is_not_kept(package: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(pyodide, "_by_npm", package.read_bytes)
     monkeypatch.setattr(pyodide, "_by_https", package.read_bytes)
-    with pytest.raises(PyodideMissing, match="not the package that was published"):
+    with pytest.raises(PyodideMissing, match="not the package"):
         pyodide._fetched()
 
 

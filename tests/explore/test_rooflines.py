@@ -133,10 +133,10 @@ def test_pictures_name_every_kernel_and_say_where_there_is_nothing_to_show() -> 
     trace = with_ceilings(sample_trace(), CEILINGS)
     shown = words_of(roofline_picture(trace))
     assert {"kernel 0 · r_64_32_48", "kernel 1 · softmax_64_32", "float32 arithmetic: 100 GFLOP/s"} <= set(shown)
-    assert "ceilings measured on the machine of this trace" in shown
+    assert any(text.startswith("ceilings measured on") for text in shown)
     nothing = replace(trace, runs=(), stages=())
     assert any("was timed" in text for text in words_of(roofline_picture(nothing)))
-    assert "nothing of this trace took time" in words_of(timeline_picture(nothing))
+    assert any("took time" in text for text in words_of(timeline_picture(nothing)))
 
 
 def test_ceilings_travel_with_the_trace_and_older_files_have_none() -> None:

@@ -102,7 +102,7 @@ def test_a_gpus_kernel_in_c_and_what_its_language_lacks():
     rosetta = captured(lambda: x + 1, target="sm_80").kernels[0].translate()
     assert rosetta["cuda"].machine == "sm_80" and "double" in rosetta["cuda"].source
     assert "double" in rosetta["c"].source and not rosetta["c"].refusal
-    assert rosetta["metal"].lines == () and "float64: metal does not compute with it" in rosetta["metal"].refusal
+    assert rosetta["metal"].lines == () and "float64: metal" in rosetta["metal"].refusal
     assert "float64: metal" in rosetta.text("cuda", "metal")
 
 
@@ -111,7 +111,7 @@ def test_a_gpus_kernel_in_c_and_what_its_language_lacks():
     [
         ("fortran", "'fortran' is neither a language"),
         ("fortran:sm_80", "no language 'fortran'"),
-        ("cuda:gfx1100", "'cuda:gfx1100': gfx1100 is no machine of CUDA C\\+\\+; it is one of hip"),
+        ("cuda:gfx1100", "gfx1100 .* CUDA C\\+\\+; .*hip"),
         ("cuda:sm_8", "close to it: sm_89, sm_86, sm_80"),
     ],
 )
@@ -136,7 +136,7 @@ def test_machines_say_their_language(sum_of_two):
         "wasm:wasm32",
         "cuda",
     ]
-    with pytest.raises(RosettaError, match="'hip' was not asked for; there are c"):
+    with pytest.raises(RosettaError, match="'hip' .* c"):
         sum_of_two.kernels[0].translate("c")["hip"]
 
 
@@ -161,4 +161,4 @@ def test_a_view_is_answered_with_data(sum_of_two):
     found = answers({"ask": "rosetta", "kernel": 0, "targets": ["c", "metal"]})
     assert json.loads(json.dumps(found))["translations"][1]["words"] == "Metal"
     assert answers({"ask": "rosetta", "kernel": 0, "targets": "basic"})["error"].startswith("'basic' is neither")
-    assert answers({"ask": "rosetta", "kernel": 7})["error"] == "kernel 7: those of this capture that can run are 0"
+    assert "kernel 7: " in answers({"ask": "rosetta", "kernel": 7})["error"]

@@ -93,7 +93,7 @@ def test_variables_have_the_values_of_the_capture(tmp_path):
     with Context(DEVICE="LLVM"):
         view = explore(lambda a: (a[:rows] * 2).sum(1), Tensor(x).realize(), repeat=1)
     script = view.kernels[0].reproducer(tmp_path / "kernel.py")
-    assert "\nrows = 3  # bound to it in the capture\n" in script
+    assert "\nrows = 3  # bound" in script
     found = results_of(tmp_path / "kernel.py", {"data1": x}, without="anywidget")
     np.testing.assert_allclose(found[:3], (x[:3] * 2).sum(1))
     np.testing.assert_array_equal(found[3:], 0)
@@ -113,7 +113,7 @@ def test_what_cannot_be_a_script_is_refused():
     with Context(DEVICE="LLVM"):
         trace = explore(lambda: Tensor.ones(8).contiguous().to("LLVM:1"), repeat=1).trace
     copy = next(kernel for kernel in trace.kernels if kernel.name == "copy")
-    with pytest.raises(ReproducerError, match="it is a copy or was not compiled"):
+    with pytest.raises(ReproducerError, match="a copy or was not"):
         reproducer(trace, copy)
     with pytest.raises(IndexError, match="numbered from 0"):
         reproducer(trace, 99)

@@ -243,15 +243,15 @@ def test_a_large_shape_is_windowed_and_says_so():
     [
         ("reshape", "5", "12 elements, not 5"),
         ("permute", "0, 0", "each of the axes 0 … 1 once"),
-        ("expand", "4, 6", "only axes of size 1 can grow"),
-        ("pad", "(1, 1)", "one pair for each of 2 axes"),
+        ("expand", "4, 6", "axes of size 1"),
+        ("pad", "(1, 1)", "each of 2 axes"),
         ("shrink", "(0, 9), (0, 1)", "0 ≤ start ≤ stop ≤ size"),
         ("flip", "2", "the axes are 0 … 1"),
         ("stride", "0, 1", "a step of 0"),
         ("window", "0, 3", "at least 3"),
         ("diagonal", "0, 1", "two axes of equal size"),
         ("turn", "1", "no movement 'turn'"),
-        ("permute", "1; 0", "give the axes in their new order"),
+        ("permute", "1; 0", "in their new order"),
     ],
 )
 def test_what_does_not_fit_says_what_would(op, arg, words):

@@ -43,7 +43,7 @@ def test_what_cannot_run_here_is_shown_and_says_why_it_has_no_times(target: str,
             one.language for one in trace.programs if one.kernel == kernel.id
         }
         assert kernel.code_bytes > 100 and kernel.opts and kernel.buffers and kernel.flops
-        assert kernel.not_run.startswith(f"code for {target} is generated here and cannot run on this machine, which")
+        assert f"code for {target} is generated here" in kernel.not_run
     assert word in listing(trace, trace.kernels[0], "asm")
     (note,) = trace.messages
     assert note.text.startswith(trace.kernels[0].not_run) and "computed by native code" in note.text
@@ -57,7 +57,7 @@ def test_webassembly_is_a_target_that_needs_nothing_to_be_shown() -> None:
     trace = view.trace
     assert trace.runs == () and len(trace.kernels) == 2
     for kernel in trace.kernels:
-        assert kernel.not_run.startswith("modules for wasm32 are written here, not run; the WASM device runs them")
+        assert "the WASM device" in kernel.not_run
         assert kernel.code_bytes > 200 and "v128.store" in listing(trace, kernel, "wat")
         assert {"uops", "wat", "c"} == {one.language for one in trace.programs if one.kernel == kernel.id}
     assert "wasm-unsafe-eval" in view.to_html()  # its page runs them
@@ -93,7 +93,7 @@ def test_programs_that_look_at_values_step_replay_and_search_go_on_under_a_forei
 
 
 def test_outside_an_explorer_running_it_is_an_error() -> None:
-    with Context(TARGET=FOREIGN), pytest.raises(DeviceUnavailable, match=r"or look at it: explore\(f, target=…\)"):
+    with Context(TARGET=FOREIGN), pytest.raises(DeviceUnavailable, match=r"explore\(f, target=…\)"):
         (Tensor(A) + 1).realize()
 
 
@@ -112,14 +112,14 @@ def test_a_gpus_kernel_is_shown_in_its_languages_and_takes_opts_of_its_own() -> 
     view = explore(lambda: Tensor(A).softmax(), target="sm_80")
     np.testing.assert_allclose(view.result.numpy(), soft(A), rtol=1e-4)
     (kernel,) = view.trace.kernels
-    assert "written here, not run; DEVICE=PYTHON emulates them" in kernel.not_run
+    assert "DEVICE=PYTHON emulates them" in kernel.not_run
     assert {"uops", "ptx", "wgsl", *DIALECTS} == {one.language for one in view.trace.programs}
     assert "SPECIAL lidx0 < 32" in listing(view.trace, kernel, "uops")
     assert "threadIdx.x" in listing(view.trace, kernel, "cuda")
     view.kernels[kernel.id].set_opts("")
     assert {"NOLOCALS(0)", "GROUP(2, 8)", "GROUPTOP(2, 8)"} <= set(view.kernels[kernel.id].available_opts())
-    with pytest.raises(NotKeptError, match="many work-items go through it together"):
+    with pytest.raises(NotKeptError, match="work-items"):
         view.kernels[kernel].caches()
     assert view.kernels[kernel.id].debug("generated").finish().reason == "at the end"
-    with pytest.raises(WhatIfError, match="no stage 'c' of kernel 0 can be edited; there are: opts, uops"):
+    with pytest.raises(WhatIfError, match="no stage 'c' .*: opts, uops"):
         view.kernels[kernel.id].edit_text("c")

@@ -122,9 +122,9 @@ def test_the_root_is_the_kernel_as_it_was_captured(view):
 def test_an_illegal_opt_is_a_branch_that_failed_with_the_obstacle_and_nobody_goes_there(view):
     here = view.kernels[0].branch
     branch = view.kernels[0].apply("UPCAST(7, 4)")
-    assert branch.status == "failed" and branch.reason.startswith("no axis 7 in this kernel; it has ")
+    assert branch.status == "failed" and "no axis 7" in branch.reason
     assert branch.kernels == () and branch.parent == here.id and view.kernels[0].branch == here
-    assert str(branch).startswith(f"branch {branch.id} · ApplyOpt(0, UPCAST(7, 4)) · no axis 7 in this kernel; it has ")
+    assert str(branch) == f"branch {branch.id} · ApplyOpt(0, UPCAST(7, 4)) · {branch.reason}"
 
 
 def time_of(branch):
@@ -151,7 +151,7 @@ def test_a_branch_of_opts_that_were_set_says_them_all_and_once(view):
 
 def test_undoing_where_nothing_was_done_is_told(view):
     view.kernels[0].set_opts()
-    assert view.kernels[0].undo().reason == "there is nothing to undo: no opt was applied"
+    assert "nothing to undo" in view.kernels[0].undo().reason
 
 
 def test_every_opt_that_is_offered_as_legal_can_be_applied_and_the_others_say_what_stands_against_them(view):
@@ -161,7 +161,7 @@ def test_every_opt_that_is_offered_as_legal_can_be_applied_and_the_others_say_wh
     assert legal == tuple(map(str, available_opts(kernel)))
     offers = view.kernels[0].branch.kernels[0].offers
     words = {(offer.op, offer.axis): offer.obstacle for offer in offers if offer.obstacle}
-    assert words["UNROLL", 0] == "the axis is global, and only reduce axes do this"
+    assert "the axis is global" in words["UNROLL", 0]
     assert {offer.op for offer in offers} == set(OptOps.__members__)
 
 
@@ -185,12 +185,12 @@ def test_a_kernel_captured_with_the_heuristics_opts_has_their_reasons():
 def test_opts_that_are_none_kernels_that_are_none_and_traces_of_files_are_errors(view, tmp_path):
     with pytest.raises(WhatIfError, match="is no opt: write NAME"):
         view.kernels[0].apply("EXPLODE(0)")
-    with pytest.raises(IndexError, match="kernel 5: this view has 1 kernel, numbered from 0"):
+    with pytest.raises(IndexError, match="kernel 5: .*1 kernel"):
         view.kernels[5].apply("UPCAST(0, 4)")
     view.save(tmp_path / "trace.json")
     loaded = Explorer(Trace.load(tmp_path / "trace.json"))
     assert loaded.kernels[0].branches == view.kernels[0].branches and loaded.kernels[0].branch
-    with pytest.raises(WhatIfError, match="this trace came from a file"):
+    with pytest.raises(WhatIfError, match="came from a file"):
         loaded.kernels[0].apply("UPCAST(0, 4)")
 
 
@@ -303,7 +303,7 @@ def test_a_search_that_is_cancelled_keeps_what_it_tried(monkeypatch):
     session.kernels[0].set_opts()
     session.whatif.on_change = lambda branch: session.whatif.cancel()
     branch = session.kernels[0].search(1)
-    assert (branch.status, branch.reason) == ("failed", "cancelled after 1 were tried; they stay")
+    assert branch.status == "failed" and branch.reason.startswith("cancelled after 1")
     assert session.kernels[0].branches[-2].kernels[0].opts == ("VECTOR(1, 4)",)
 
 
@@ -327,7 +327,8 @@ def test_while_a_search_goes_on_another_thread_is_told_so(monkeypatch):
 
     session.whatif.on_change = on_change
     session.kernels[0].search(1)
-    assert complaints == ["another command is being carried out; view.whatif.cancel() ends a search"]
+    (complaint,) = complaints
+    assert "another command" in complaint and "view.whatif.cancel()" in complaint
 
 
 def test_two_commands_at_once_are_carried_out_one_after_another():

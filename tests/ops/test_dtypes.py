@@ -220,7 +220,7 @@ def test_bits_are_read_as_any_type(how: str) -> None:
 
 
 def test_bits_that_make_no_whole_elements() -> None:
-    with pytest.raises(ShapeError, match=r"bitcast uint8 of shape \(3,\) to int32: the last axis \(3\)"):
+    with pytest.raises(ShapeError, match=r"uint8 of shape \(3,\) to int32: .*\(3\)"):
         Tensor([1, 2, 3], dtype="uint8").bitcast("int32")
     with pytest.raises(ShapeError, match="there is none"):
         Tensor(1.0).bitcast("uint8")

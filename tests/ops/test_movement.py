@@ -139,12 +139,12 @@ def test_nothing_moves_where_nothing_changes() -> None:
         (lambda t: t.expand(2, 5, 4), "only axes of size 1"),
         (lambda t: t.permute(0, 0, 1), "need each of 0..2 once"),
         (lambda t: t.shrink((None, (0, 9), None)), "0 ≤ start ≤ stop ≤ size"),
-        (lambda t: t.pad(((1, 1),)), "need one (before, after) or None per axis"),
+        (lambda t: t.pad(((1, 1),)), "one (before, after) or None"),
         (lambda t: t.cat(Tensor(WIDE)), "all other axes must agree"),
         (lambda t: t.stack(Tensor(WIDE)), "they must be equal"),
         (lambda t: t.split([1, 1, 3], 1), "they add up to 5"),
         (lambda t: t.unfold(0, 5, 1), "do not fit"),
-        (lambda t: t + Tensor(WIDE), "shapes (2, 3, 4) and (4, 6) do not broadcast: axis -1 has sizes 4 and 6"),
+        (lambda t: t + Tensor(WIDE), "(2, 3, 4) and (4, 6) do not broadcast: axis -1"),
     ],
 )
 def test_shapes_that_do_not_fit_are_errors_at_the_call(act: Callable, says: str) -> None:
@@ -195,11 +195,11 @@ def test_windows_of_nothing_are_counted() -> None:
 
 
 def test_padding_by_more_than_there_is() -> None:
-    with pytest.raises(ShapeError, match=r"mode 'reflect': at most 2 on a side"):
+    with pytest.raises(ShapeError, match=r"'reflect': at most 2"):
         Tensor.ones(3).pad((3, 0), mode="reflect")
-    with pytest.raises(ShapeError, match=r"mode 'circular': at most 3 on a side"):
+    with pytest.raises(ShapeError, match=r"'circular': at most 3"):
         Tensor.ones(3).pad((4, 0), mode="circular")
-    with pytest.raises(ValueError, match="pad mode 'mirror': choose one of constant, reflect"):
+    with pytest.raises(ValueError, match="mode 'mirror': .*constant, reflect"):
         Tensor.ones(3).pad((1, 1), mode="mirror")
 
 

@@ -159,7 +159,7 @@ def test_sizes_and_names() -> None:
     assert repr(t).startswith("<Tensor (2, 3) int16 on ") and "requires_grad" in repr(Tensor([1.0], requires_grad=True))
     assert {t: 1}[t] == 1 and hash(t) != hash(Tensor.ones(2, 3))
     assert len(t) == 2 and [row.shape for row in t] == [(3,), (3,)]
-    with pytest.raises(TypeError, match="a tensor without axes has no length"):
+    with pytest.raises(TypeError, match="has no length"):
         len(Tensor(1))
 
 
@@ -179,7 +179,7 @@ def test_copies_and_replacements() -> None:
     t += 1
     assert copy.tolist() == [1, 2] and t.tolist() == [2, 3]
     assert t.replace(Tensor([7.0, 8.0])) is t and t.tolist() == [7, 8]
-    with pytest.raises(ValueError, match=r"replace a tensor of shape \(2,\) by one of shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"shape \(2,\) by .*\(3,\)"):
         t.replace(Tensor([1.0, 2.0, 3.0]))
 
 

@@ -56,9 +56,7 @@ def test_matmul_keeps_the_type(dtype: str, how: str) -> None:
 
 
 def test_matmul_says_what_does_not_fit() -> None:
-    with pytest.raises(
-        ShapeError, match=r"last axis of the first \(3\) must equal the last but one of the second \(4\)"
-    ):
+    with pytest.raises(ShapeError, match=r"first \(3\) .*second \(4\)"):
         Tensor.ones(2, 3) @ Tensor.ones(4, 5)
     with pytest.raises(ShapeError, match="a scalar"):
         Tensor.ones(2, 3).dot(Tensor(1.0))
@@ -213,15 +211,15 @@ def test_named_paddings_of_convolutions() -> None:
 def test_convolution_says_what_does_not_fit() -> None:
     with pytest.raises(ShapeError, match="3 input channels"):
         Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 3, 2, 2))
-    with pytest.raises(ShapeError, match="add padding or take a smaller kernel"):
+    with pytest.raises(ShapeError, match="a smaller kernel"):
         Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(1, 2, 5, 2))
-    with pytest.raises(ShapeError, match=r"weights \(3,\).*need as many axes in both, 3 at least"):
+    with pytest.raises(ShapeError, match=r"weights \(3,\).*3 at least"):
         Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(3))
-    with pytest.raises(ShapeError, match="output channels, 3, must divide by groups"):
+    with pytest.raises(ShapeError, match="output channels, 3,"):
         Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(3, 1, 2, 2), groups=2)
-    with pytest.raises(ShapeError, match=r"stride \(0, 0\).* each must be at least 1"):
+    with pytest.raises(ShapeError, match=r"stride \(0, 0\).* at least 1"):
         Tensor.ones(1, 2, 4, 4).conv2d(Tensor.ones(3, 2, 2, 2), stride=0)
-    with pytest.raises(ShapeError, match=r"kernel \(0, 0\).* each must be at least 1"):
+    with pytest.raises(ShapeError, match=r"kernel \(0, 0\).* at least 1"):
         Tensor.ones(1, 2, 4, 4).avg_pool2d(0)
 
 
@@ -478,7 +476,7 @@ def test_heads_of_key_and_value_serve_several_of_the_query(how: str) -> None:
     grown = np.exp(scores - scores.max(-1, keepdims=True))
     expected = grown / grown.sum(-1, keepdims=True) @ np.repeat(v, 3, 1)
     np.testing.assert_allclose(computed(found, how), expected, rtol=1e-4, atol=1e-5)
-    with pytest.raises(ShapeError, match="must be a multiple of those of key and value"):
+    with pytest.raises(ShapeError, match="a multiple of .*key and value"):
         Tensor.ones(1, 3, 2, 4).scaled_dot_product_attention(
             Tensor.ones(1, 2, 2, 4), Tensor.ones(1, 2, 2, 4), enable_gqa=True
         )

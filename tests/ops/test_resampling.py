@@ -84,11 +84,11 @@ def test_kinds_of_numbers_are_kept() -> None:
 
 
 def test_what_cannot_be_sampled() -> None:
-    with pytest.raises(ValueError, match="interpolate mode 'cubic': choose one of linear"):
+    with pytest.raises(ValueError, match="mode 'cubic': .*linear"):
         Tensor.ones(3).interpolate((2,), mode="cubic")
     with pytest.raises(ValueError, match="only linear and cubic"):
         Tensor.ones(3).interpolate((2,), mode="nearest", align_corners=True)
-    with pytest.raises(ShapeError, match="need 1 to 1 sizes, each 1 at least"):
+    with pytest.raises(ShapeError, match="1 to 1 sizes"):
         Tensor.ones(3).interpolate((2, 2))
     with pytest.raises(ShapeError, match="each 1 at least"):
         Tensor.ones(3).interpolate((0,))

@@ -159,11 +159,11 @@ def test_selections_of_a_given_size() -> None:
 
 
 def test_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="reduce='max': choose one of sum, prod, mean, amax, amin"):
+    with pytest.raises(ValueError, match="reduce='max': .*sum, prod, mean, amax, amin"):
         Tensor.ones(3).scatter_reduce(0, Tensor([0]), Tensor([1.0]), "max")
     with pytest.raises(ShapeError, match="do not fit"):
         Tensor.ones(3).scatter_reduce(0, Tensor([[0]]), Tensor([1.0]), "sum")
-    with pytest.raises(TypeError, match="scatter by a tensor of float32: need ints"):
+    with pytest.raises(TypeError, match="tensor of float32: need ints"):
         Tensor.ones(3).scatter(0, Tensor([0.0]), 1.0)
     with pytest.raises(ShapeError, match="does not fit into"):
         Tensor(X)[[0, 1]] = Tensor.ones(3, 2, 4, 5)

@@ -307,7 +307,7 @@ def test_a_chain_of_twenty_thousand_replays() -> None:
 
 def test_out_of_range_is_told() -> None:
     recorded = record(UOp.sink(variable("a") * 1), TOY)
-    with pytest.raises(IndexError, match="step 9: the stage has 2 steps; choose 0 to 2"):
+    with pytest.raises(IndexError, match="step 9: .*2 steps; .*0 to 2"):
         StageReplay(recorded.trace, 0).graph_at(9)
     with pytest.raises(IndexError, match="stage 1: the trace has 1 stage,"):
         StageReplay(recorded.trace, 1)

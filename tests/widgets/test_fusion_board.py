@@ -108,7 +108,7 @@ def test_a_mark_in_the_graph_is_an_edge_and_says_what_stands_against_it(live: Ca
     tab = live(view)
     tab.locator(".fusion-graph g.fate.cut").first.locator(".target").click(force=True)
     card = tab.inner_text(".fusion-card")
-    assert "Cannot be joined: a running result: its loop must go in order." in card
+    assert "joined: a running result" in card
     assert tab.is_disabled('.fusion-tools button:has-text("Join")')
 
 
@@ -139,7 +139,7 @@ def test_a_page_walks_what_was_recorded(
     tab.on("pageerror", lambda error: errors.append(str(error)))
     tab.goto(f"{page.as_uri()}#panel=fusion")
     tab.wait_for_selector(".fusion .fusion-edge")
-    assert "what was tried can be walked" in tab.inner_text(".fusion .tuner-status")
+    assert "tried can be walked" in tab.inner_text(".fusion .tuner-status")
     assert frames(tab) == 2
     tab.click('.fusion .tuner-row:has-text("as captured")')
     assert at_hand(tab) == "as captured" and frames(tab) == 1

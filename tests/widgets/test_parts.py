@@ -104,17 +104,17 @@ def test_traits_link_as_those_of_any_widget(view: Explorer) -> None:
 def test_a_graph_stays_at_the_stage_that_was_asked_for(view: Explorer) -> None:
     assert view.graph.uops("simplify").stage == view.graph.uops(stage("simplify")).stage == stage("simplify")
     assert view.graph.uops(TRACE.stages[stage("simplify")]).stage == stage("simplify")
-    with pytest.raises(ValueError, match="no stage 'simplfy' with UOps; there are: .*simplify"):
+    with pytest.raises(ValueError, match="no stage 'simplfy' .*: .*simplify"):
         view.graph.uops("simplfy")
     with pytest.raises(ValueError, match="stage 99: this trace has stages 0"):
         view.graph.uops(99)
-    with pytest.raises(AttributeError, match=r"pinned to a place; ask the one that is not \(view.graph\)"):
+    with pytest.raises(AttributeError, match=r"pinned .*\(view.graph\)"):
         view.graph.lazy.uops()
 
 
 def test_a_listing_that_is_not_there_says_which_are(view: Explorer) -> None:
     assert isinstance(view.panels.code.only("asm"), CodeWidget)
-    with pytest.raises(ValueError, match="no listing 'ptx' in this trace; there are: source, uops"):
+    with pytest.raises(ValueError, match="no listing 'ptx' .*: source, uops"):
         view.panels.code.only("ptx")
 
 

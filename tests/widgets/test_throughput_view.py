@@ -54,7 +54,7 @@ def test_a_page_draws_the_bounds_and_the_ports_that_it_keeps(
         "4.40",
     ]
     assert "this bounds it" in tab.inner_text(".bound.binds") and "simulated" in tab.inner_text(".bound.binds")
-    assert "4.02 cycles an iteration, bound by dependencies" in tab.inner_text(".throughput-says")
+    assert "4.02 cycles an iteration" in tab.inner_text(".throughput-says")
     head = tab.eval_on_selector_all(".throughput thead th", "found => found.map((one) => one.textContent)")
     assert head == ["instruction", "µops", "latency", "P0", "P1", "P5", "P6"]
     rows = tab.eval_on_selector_all(
@@ -84,7 +84,7 @@ def test_python_is_asked_and_what_is_missing_is_said(browser: Any, view: Explore
     tab.evaluate(MOUNT)
     open_panel(tab, "throughput")
     tab.wait_for_selector(".throughput [role=alert]")
-    assert "llvm-mca is not installed; it comes with LLVM" in tab.inner_text(".throughput")
+    assert "llvm-mca is not installed" in tab.inner_text(".throughput")
     open_panel(tab, "timing")
     open_panel(tab, "throughput")
     tab.wait_for_selector(".throughput .bound")

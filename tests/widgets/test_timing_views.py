@@ -201,7 +201,7 @@ def test_memory_is_drawn_in_kernel_time_until_compile_time_is_asked_for(open_pag
     tab = open_page(trace, busy=False)
     panel(tab, "memory")
     total = duration_text(sum(run.median_us for run in trace.runs))
-    assert f"over {total} of kernel time, in execution order" in tab.inner_text(".memory .note")
+    assert f"over {total} of kernel time" in tab.inner_text(".memory .note")
     tab.check(".memory .compile-time input")
     assert "of kernel time" not in tab.inner_text(".memory .note")
     assert tab.evaluate("document.activeElement.type") == "checkbox"

@@ -47,6 +47,18 @@ export interface Scope {
   parameter_bytes: number;
 }
 
+/** What a module cost, the modules inside included; `Trace.modules()` gives the rows as a tree. The first row is the whole trace. A kernel that several modules are fused into is divided among them by the elements that each computes: the times of the rows inside a row add up to its time. id: the row. parent: the row of the module around it, None for the whole trace. scope: the module, None for the whole trace and for what no module made. time_us: its share of the kernels' median times, in microseconds. backward_us: the part of `time_us` for gradients. parameter_bytes: size of its Tensors. result_bytes: size of the buffers that kernels stored for it. kernels: those that compute a part of it. */
+export interface ModuleCost {
+  id: number;
+  parent: number | null;
+  scope: number | null;
+  time_us: number;
+  backward_us: number;
+  parameter_bytes: number;
+  result_bytes: number;
+  kernels: number[];
+}
+
 /** A rewrite rule as the stepper shows it; `text` is its source code, copied in. */
 export interface Rule {
   id: number;
@@ -544,6 +556,7 @@ export interface Trace {
   roofs: Roof[];
   recordings: Recording[];
   checks: FiringCheck[];
+  module_costs: ModuleCost[];
 }
 
 /** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
@@ -584,6 +597,16 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     kind: ["str"],
     parent: [{"either": [{"index": "scopes", "before": true}, "null"]}],
     parameter_bytes: [{"least": 0, "of": "int"}],
+  },
+  ModuleCost: {
+    id: [{"id": true}],
+    parent: [{"either": [{"index": "module_costs", "before": true}, "null"]}],
+    scope: [{"either": [{"index": "scopes", "before": false}, "null"]}],
+    time_us: [{"least": 0, "of": "float"}],
+    backward_us: [{"least": 0, "of": "float"}],
+    parameter_bytes: [{"least": 0, "of": "int"}],
+    result_bytes: [{"least": 0, "of": "int"}],
+    kernels: [{"many": {"index": "kernels", "before": false}}],
   },
   Rule: {
     id: [{"id": true}],
@@ -997,5 +1020,6 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     roofs: [{"many": {"row": "Roof"}}, []],
     recordings: [{"many": {"row": "Recording"}}, []],
     checks: [{"many": {"row": "FiringCheck"}}, []],
+    module_costs: [{"many": {"row": "ModuleCost"}}, []],
   },
 };

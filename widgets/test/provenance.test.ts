@@ -114,6 +114,7 @@ const TRACE: Trace = {
   recordings: [],
   checks: [],
   roofs: [],
+  module_costs: [],
 };
 
 const sorted = (ids: Iterable<number>): number[] => [...ids].sort((a, b) => a - b);

@@ -158,7 +158,7 @@ def test_zeros_are_not_given_where_nothing_is_known() -> None:
     x, w = Tensor([1.0, 2.0]), Tensor([3.0, 4.0], requires_grad=True)
     used = x * 2 * w
     for target in (x, w.detach(), x * 2):
-        with pytest.raises(RuntimeError, match=r"targets \[1\] do not require a gradient"):
+        with pytest.raises(RuntimeError, match=r"targets \[1\] .*gradient"):
             used.sum().gradient(w, target, materialize_grads=True)
     assert [one.tolist() for one in used.sum().gradient(w, used)] == [[2, 4], [1, 1]]
 

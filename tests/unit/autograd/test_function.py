@@ -77,9 +77,9 @@ def test_misuse_is_told() -> None:
     x = Tensor(X, requires_grad=True)
     with pytest.raises(ValueError, match="OneTooFew.backward gave 1 gradients for 2 inputs"):
         OneTooFew.apply(x, x).sum().backward()
-    with pytest.raises(ValueError, match=r"OfAnotherShape.backward gave a gradient of shape \(3, 1\) for .*\(3,\)"):
+    with pytest.raises(ValueError, match=r"OfAnotherShape.backward .*\(3, 1\) for .*\(3,\)"):
         OfAnotherShape.apply(x).sum().backward()
-    with pytest.raises(TypeError, match="Same.apply: need at least one tensor"):
+    with pytest.raises(TypeError, match="Same.apply: .*one tensor"):
         Same.apply()
     with pytest.raises(NotImplementedError, match="Function has no forward"):
         Function.apply(x)

@@ -160,9 +160,7 @@ def test_reading_a_value_changes_no_gradient() -> None:
     loss = (hidden + x).sum()
     assert loss.gradient(x)[0].item() == 3
     hidden.numpy()
-    with pytest.raises(
-        RuntimeError, match=r"shape \(1,\) that lies on the way was computed .* " + MARK + ", or call .* or detach"
-    ):
+    with pytest.raises(RuntimeError, match=r"shape \(1,\) .*on the way .*" + MARK + ", or call .* or detach"):
         loss.gradient(x)
     with pytest.raises(RuntimeError, match="after a target was made"):
         loss.gradient(x, materialize_grads=True)
@@ -288,7 +286,7 @@ def test_symbolic_sizes() -> None:
 def test_what_was_not_used() -> None:
     x, y, loss = Tensor([1.0]), Tensor([[1.0]]), Tensor([1.0])
     loss = (x * 2 + y.detach()).sum()
-    with pytest.raises(RuntimeError, match=r"^gradient: target 1 was not used in computing this tensor; material"):
+    with pytest.raises(RuntimeError, match=r"^gradient: target 1 was not used.*; material"):
         loss.gradient(x, y)
     assert [one.tolist() for one in loss.gradient(x, y, materialize_grads=True)] == [[2], [[0]]]
 
@@ -298,9 +296,7 @@ def test_a_target_that_has_another_value_by_now() -> None:
     loss = (x * x).sum()
     x.assign(Tensor([2.0]))
     for materialize in (False, True):
-        with pytest.raises(
-            RuntimeError, match="^gradient: target 0 was assigned to, and this tensor was not .*" + MARK
-        ):
+        with pytest.raises(RuntimeError, match="^gradient: target 0 was assigned to, .*" + MARK):
             loss.gradient(x, materialize_grads=materialize)
     y = Tensor([1.0])
     y.assign(x * 5)
@@ -324,9 +320,9 @@ def test_parameters_that_are_updated_by_hand(update: str) -> None:
 
 def test_only_floats_on_devices_that_compute() -> None:
     x = Tensor([1.0, 2.0])
-    with pytest.raises(TypeError, match="^gradient: target 1 is of int32: only floats have gradients"):
+    with pytest.raises(TypeError, match="^gradient: target 1 .*int32: only floats"):
         x.sum().gradient(x, Tensor([1]))
-    with pytest.raises(TypeError, match="^gradient: this tensor is of bool"):
+    with pytest.raises(TypeError, match="^gradient: .*of bool"):
         (x.sum() > 0).gradient(x)
     with pytest.raises(RuntimeError, match="reduce it to a scalar"):
         (x * 2).gradient(x)
@@ -342,9 +338,9 @@ def test_what_has_no_rule_says_so() -> None:
 
 def test_marked_and_unmarked_do_not_mix() -> None:
     x, w = Tensor([1.0]), Tensor([2.0], requires_grad=True)
-    with pytest.raises(RuntimeError, match=r"targets \[0\] do not require a gradient"):
+    with pytest.raises(RuntimeError, match=r"targets \[0\] .*gradient"):
         (x * w).sum().gradient(x)
-    with pytest.raises(RuntimeError, match=r"targets \[1\] do not require a gradient"):
+    with pytest.raises(RuntimeError, match=r"targets \[1\] .*gradient"):
         (x * 2).sum().gradient(w, x)
 
 

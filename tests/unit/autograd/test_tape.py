@@ -53,7 +53,7 @@ def test_no_gradient_flows_through_a_value_that_is_gone() -> None:
     x = Tensor([1.0, 2.0], requires_grad=True)
     y = x * 2
     y.assign(x * 5)
-    with pytest.raises(RuntimeError, match=r"shape \(2,\) that was assigned to after it had been computed"):
+    with pytest.raises(RuntimeError, match=r"shape \(2,\) .*assigned to after"):
         y.sum().backward()
     assert x.grad is None
     assert (y.detach() * x).sum().gradient(x)[0].tolist() == [5, 10]
@@ -167,7 +167,7 @@ def test_parts_are_written_where_nothing_is_taped() -> None:
         hidden[0] = w[1]
     (w * w).sum().backward()
     assert w.grad is not None and w.grad.tolist() == [10, 14, 16] and hidden.tolist() == [7, 4, 6]
-    with pytest.raises(RuntimeError, match="assigned to after it had been computed"):
+    with pytest.raises(RuntimeError, match="assigned to after"):
         hidden.sum().backward()
 
 
@@ -204,7 +204,7 @@ def test_tensors_in_between_that_somebody_holds_get_their_gradient() -> None:
 
 def test_backward_where_nothing_asks_for_gradients_says_so_and_does_nothing() -> None:
     x = Tensor([1.0, 2.0])
-    with pytest.warns(UserWarning, match="nothing that this tensor was computed from requires a gradient") as found:
+    with pytest.warns(UserWarning, match="nothing .*requires a gradient") as found:
         x.sum().backward()
     assert found[0].filename == __file__ and x.grad is None
     marked = Tensor([1.0], requires_grad=True)

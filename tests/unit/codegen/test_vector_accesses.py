@@ -131,7 +131,7 @@ def test_the_emulator_refuses_a_vector_that_is_not_aligned() -> None:
     item, numbers = special("lidx0", 8), [float(n) for n in range(64)]
     (found,) = call(compiled(GPU, copy(item * 4)), [(F32, 64)], [(F32, numbers)])
     assert found[:32] == numbers[:32]
-    with pytest.raises(IndexError, match="4 elements from 2 on: a GPU's vector starts at a multiple of its width"):
+    with pytest.raises(IndexError, match="4 elements from 2 on: "):
         call(compiled(GPU, copy(item * 4, item * 4 + 2)), [(F32, 64)], [(F32, numbers)])
 
 
@@ -140,9 +140,7 @@ def test_each_lane_of_a_vector_can_race() -> None:
     out, item = pointer(0, F32, 64), special("lidx0", 2)
     single = store(out, item * 0 + 2, UOp.const(F32, 1.0), item.eq(1))
     vector = store(out, index_const(0), load(pointer(1, F32, 64), 0, 4), item.eq(0))
-    with pytest.raises(
-        RaceError, match=r"lidx0=1 stores to data0\[2\], which work-item gidx0=0, lidx0=0 has stored to"
-    ):
+    with pytest.raises(RaceError, match=r"lidx0=1 stores to data0\[2\], .*gidx0=0, lidx0=0"):
         call(compiled(GPU, linear(vector, single)), [(F32, 64)], [(F32, [0.0] * 64)])
 
 

@@ -118,7 +118,7 @@ def test_what_no_other_process_can_be_told_keeps_the_hand_coded_choice() -> None
     odd = storing(UOp(Ops.CONST, dtypes.int64, (), 0)).ast.replace(arg=frozenset({1}))
     _, events = searched(Kernel.of(odd, Device["LLVM"].target))
     (outcome,) = events.of(Searched)
-    assert outcome.reason.startswith("nothing could be measured, the hand-coded choice stays: a UOp with the arg ")
+    assert "a UOp with the arg " in outcome.reason
     assert outcome.after_seconds == math.inf
 
 
@@ -395,9 +395,8 @@ def test_a_kernel_of_symbolic_size_keeps_the_hand_coded_choice() -> None:
     part = Tensor(numbers(16, 4), device="LLVM").shrink(((0, rows), (0, 4))).sum(0)
     with Context(BEAM=1), recording(events):
         np.testing.assert_allclose(part.numpy(), numbers(16, 4)[:7].sum(0), rtol=1e-5)
-    assert {event.reason.rpartition(": ")[2] for event in events.of(Searched)} == {
-        "its sizes are known only when it runs"
-    }
+    searches = events.of(Searched)
+    assert searches and all("known only when it runs" in event.reason for event in searches)
 
 
 @pytest.fixture(scope="module", autouse=True)

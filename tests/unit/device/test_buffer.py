@@ -73,7 +73,7 @@ def test_where_there_is_no_memory_the_error_says_what_would_do() -> None:
     allocator = HostAllocator()
     kept = size_class(2 * MIB)
     allocator.allocate(2 * MIB)
-    with pytest.raises(MemoryError, match=f"cannot allocate .* 0 bytes are in use and {kept:,} bytes kept for reuse"):
+    with pytest.raises(MemoryError, match=f"cannot allocate .* 0 bytes .* {kept:,} bytes"):
         allocator.allocate(1 << 60)
     assert allocator.cached_bytes == 0
 
@@ -140,7 +140,7 @@ def test_wrapped_memory_must_be_contiguous_whole_and_aligned() -> None:
     data = memoryview(bytearray(64))
     with pytest.raises(ValueError, match="not C-contiguous"):
         Buffer.from_memory("PYTHON", dtypes.uint8, data[::2])
-    with pytest.raises(ValueError, match="7 bytes are not a whole number of float32"):
+    with pytest.raises(ValueError, match="7 bytes .*float32"):
         Buffer.from_memory("PYTHON", dtypes.float32, data[:7])
     with pytest.raises(ValueError, match="not aligned to float64"):
         Buffer.from_memory("PYTHON", dtypes.float64, data[1:9])

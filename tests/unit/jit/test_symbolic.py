@@ -109,20 +109,20 @@ def test_misuse_is_told_at_the_call() -> None:
         first(x, n.bind(value))
     with pytest.raises(JitError, match="argument 1 was captured as"):
         first(x, m.bind(3))
-    with pytest.raises(JitError, match="argument 1 was captured as .*, and is now 3"):
+    with pytest.raises(JitError, match="argument 1 .* now 3"):
         first(x, 3)
     with pytest.raises(JitError, match="bound to 2 and to 3"):
         TinyJit(lambda a, b: (a + b).realize())(n.bind(2), n.bind(3))
 
     hidden = TinyJit(lambda t: t[: n.bind(2)].sum().realize())
     hidden(x)
-    with pytest.raises(JitError, match="need the Variable 'n', which is not among the arguments"):
+    with pytest.raises(JitError, match="Variable 'n', .*arguments"):
         hidden(x)
 
     fixed = TinyJit(lambda t, size: t[:size].sum(1).reshape(3).realize())
     for _ in range(3):
         fixed(x, n.bind(3))
-    with pytest.raises(JitError, match=r"RESHAPE to \(3,\) needs n == 3, which does not hold for n=4"):
+    with pytest.raises(JitError, match=r"RESHAPE to \(3,\) .*n == 3,.*n=4"):
         fixed(x, n.bind(4))
     np.testing.assert_allclose(fixed(x, n.bind(3)).numpy(), x.numpy()[:3].sum(1), rtol=1e-5)
 
@@ -130,7 +130,7 @@ def test_misuse_is_told_at_the_call() -> None:
     beyond = TinyJit(lambda t, start: t[start : start + 2].sum().realize())
     for value in (0, 4, 10):
         beyond(x, far.bind(value))
-    with pytest.raises(JitError, match="needs .*far.*, which does not hold for far=11"):
+    with pytest.raises(JitError, match="far.*, .*far=11"):
         beyond(x, far.bind(11))
 
 
@@ -156,9 +156,9 @@ def test_what_is_asked_of_a_value_when_captured_must_hold_in_replays() -> None:
         np.testing.assert_allclose(far(Tensor(x), places.bind(value)).numpy(), x[:, : value + 1].sum(1), rtol=1e-4)
     for value in (0, 2, 1):
         np.testing.assert_allclose(near(Tensor(x), places.bind(value)).numpy(), x[:, 0] * 100, rtol=1e-5)
-    with pytest.raises(JitError, match="captured needs places > 2, which does not hold for places=2.*reset()"):
+    with pytest.raises(JitError, match="places > 2, .*places=2.*reset()"):
         far(Tensor(x), places.bind(2))
-    with pytest.raises(JitError, match="captured needs places <= 2, which does not hold for places=3"):
+    with pytest.raises(JitError, match="places <= 2, .*places=3"):
         near(Tensor(x), places.bind(3))
     np.testing.assert_allclose(far(Tensor(x), places.bind(4)).numpy(), x[:, :5].sum(1), rtol=1e-4)
     again = pickle.loads(pickle.dumps(far.captured))
@@ -172,7 +172,7 @@ def test_a_value_that_was_read_when_captured_is_the_only_one() -> None:
         times = TinyJit(lambda t, v, read=read: (t * read(v)).realize())
         for _ in range(3):
             assert times(Tensor([1.0, 2.0]), size.bind(3)).tolist() == [3.0, 6.0]
-        with pytest.raises(JitError, match="captured needs size == 3, which does not hold for size=4"):
+        with pytest.raises(JitError, match="size == 3, .*size=4"):
             times(Tensor([1.0, 2.0]), size.bind(4))
 
 
@@ -188,7 +188,7 @@ def test_a_value_that_was_compared_when_captured_may_be_any_of_the_same_answer()
     later = TinyJit(seen)
     for value in (5, 3, 9, 1, MOST - 1):
         np.testing.assert_allclose(later(Tensor(x), place.bind(value)).numpy(), x[:, : value + 1].sum(1), rtol=1e-4)
-    with pytest.raises(JitError, match="captured needs place != 0, which does not hold for place=0"):
+    with pytest.raises(JitError, match="place != 0, .*place=0"):
         later(Tensor(x), place.bind(0))
 
 

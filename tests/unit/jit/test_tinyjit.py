@@ -89,7 +89,7 @@ def test_one_tensor_twice() -> None:
     for value in (1.0, 2.0, 3.0, 4.0):
         x = Tensor([value])
         assert jit(x, x).tolist() == [3 * value]
-    with pytest.raises(JitError, match="argument 1 was captured as the same tensor as argument 0"):
+    with pytest.raises(JitError, match="argument 1 .*same tensor as argument 0"):
         jit(Tensor([1.0]), Tensor([2.0]))
 
 
@@ -104,11 +104,11 @@ def test_tensors_that_shared_memory_when_captured_may_differ_later() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda f: f(Tensor([1.0, 2.0, 3.0]), 2), r"argument 0 was captured as \(2,\) float32 .*, and is now \(3,\)"),
+        (lambda f: f(Tensor([1.0, 2.0, 3.0]), 2), r"argument 0 .*\(2,\) float32 .*now \(3,\)"),
         (lambda f: f(Tensor([1, 2]), 2), "argument 0 .* is now .*int32"),
-        (lambda f: f(Tensor([1.0, 2.0]), 3), "argument 1 was captured as 2, and is now 3"),
-        (lambda f: f(Tensor([1.0, 2.0])), "captured with argument 0, argument 1, called with argument 0"),
-        (lambda f: f([Tensor([1.0, 2.0])], 2), "argument 0 was captured as <tensor 0>, and is now"),
+        (lambda f: f(Tensor([1.0, 2.0]), 3), "argument 1 .* 2, .*now 3"),
+        (lambda f: f(Tensor([1.0, 2.0])), "argument 0, argument 1, called with argument 0"),
+        (lambda f: f([Tensor([1.0, 2.0])], 2), "argument 0 .*<tensor 0>"),
     ],
 )
 def test_what_does_not_fit_is_refused(call: Callable[[TinyJit], object], message: str) -> None:

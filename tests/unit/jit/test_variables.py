@@ -62,9 +62,7 @@ def test_reset_captures_anew_with_other_variables() -> None:
     for n in (4, 5, 6):
         assert total(Tensor(X), ROWS.bind(n)).item() == pytest.approx(X[:n].sum(), rel=1e-4)
     other = Variable("other", 1, 5)
-    with pytest.raises(
-        JitError, match="argument 1 was captured as the Variable rows from 1 to 12, and is now the Variable other"
-    ):
+    with pytest.raises(JitError, match="Variable rows from 1 to 12, .*Variable other"):
         total(Tensor(X), other.bind(5))
     total.reset()
     for n in (4, 5, 1):
@@ -75,11 +73,11 @@ def test_reset_captures_anew_with_other_variables() -> None:
 
 
 def test_values_out_of_range_are_told_at_the_call() -> None:
-    with pytest.raises(ValueError, match="bind Variable 'rows' to 13: its values are 1 to 12"):
+    with pytest.raises(ValueError, match="'rows' to 13: .*1 to 12"):
         ROWS.bind(13)
-    with pytest.raises(TypeError, match="bind Variable 'rows' to 2.0 .*need an int"):
+    with pytest.raises(TypeError, match="'rows' to 2.0 .*need an int"):
         ROWS.bind(2.0)
-    with pytest.raises(ValueError, match="only a Variable that has no value yet can be bound"):
+    with pytest.raises(ValueError, match="no value yet"):
         ROWS.bind(3).bind(4)
     with pytest.raises(ValueError, match="0 ≤ least ≤ greatest"):
         Variable("backwards", 5, 2)
@@ -87,10 +85,10 @@ def test_values_out_of_range_are_told_at_the_call() -> None:
     n, m = Variable("first", 0, 12), Variable("past", 0, 12)
     for at in (3, 4, 5):
         total(Tensor(X), n.bind(2), m.bind(at))
-    with pytest.raises(JitError, match="needs first <= past, which does not hold for first=6, past=5"):
+    with pytest.raises(JitError, match="first <= past, .*first=6, past=5"):
         total(Tensor(X), n.bind(6), m.bind(5))
     assert total(Tensor(X), n.bind(5), m.bind(5)).item() == 0
-    with pytest.raises(JitError, match="was captured as the Variable first from 0 to 12, and is now the Variable past"):
+    with pytest.raises(JitError, match="Variable first from 0 to 12, .*Variable past"):
         total(Tensor(X), m.bind(5), n.bind(5))
     unbound = TinyJit(lambda x, n: x[:n].sum().realize())
     with pytest.raises(Exception, match="'rows' has no value: bind it"):
@@ -141,9 +139,7 @@ def test_a_pickled_function_of_variables_goes_on_in_another_process(tmp_path: ob
 def test_a_sharded_tensor_has_sizes_that_are_numbers() -> None:
     devices = ("LLVM:0", "LLVM:1")
     parts = Tensor(X).shard(devices, axis=1)
-    with pytest.raises(
-        ShapeError, match="a sharded tensor of shape .*rows=3.*its sizes must be numbers, none symbolic"
-    ):
+    with pytest.raises(ShapeError, match="sharded .*rows=3.*numbers"):
         parts[: ROWS.bind(3)]
     with pytest.raises(ShapeError, match="its sizes must be numbers"):
         Tensor(X)[: ROWS.bind(3)].shard(devices)

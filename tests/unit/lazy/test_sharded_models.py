@@ -147,7 +147,7 @@ def test_a_jit_replays_sharded_arguments_and_refuses_others() -> None:
         Tensor(array).shard(INSTANCES[:2], 0),
         Tensor(array),
     ):
-        with pytest.raises(JitError, match=r"argument 0 was captured as \(6, 4\) float32 on .*parts of 2, 2, 2 along"):
+        with pytest.raises(JitError, match=r"argument 0 .*\(6, 4\) float32 on .*parts of 2, 2, 2"):
             both(other)
     total, _ = both(Tensor(array).shard(INSTANCES[:3], 0))
     np.testing.assert_allclose(total.numpy(), (array * scale.numpy()).sum(0), rtol=1e-4, atol=1e-5)

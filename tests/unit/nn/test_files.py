@@ -104,7 +104,7 @@ A = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
     ],
 )
 def test_a_damaged_safetensors_file_is_refused(content: bytes, why: str) -> None:
-    with pytest.raises(FormatError, match=f"the tensor is not a safetensors file: .*{why}"):
+    with pytest.raises(FormatError, match=f"not a safetensors file: .*{why}"):
         safe_load(bytes_tensor(content) if content else Tensor.zeros(0, dtype="uint8"))
 
 
@@ -216,7 +216,7 @@ def test_a_file_that_means_harm_is_refused(case: int, tmp_path: Path, monkeypatc
     if not why:
         assert isinstance(torch_load(bytes_tensor(content)), list)
     else:
-        with pytest.raises(FormatError, match=f"not a file of tensors by torch.save: .*({why})"):
+        with pytest.raises(FormatError, match=f"torch.save: .*({why})"):
             torch_load(bytes_tensor(content))
     assert os.listdir(tmp_path) == []
 
@@ -303,7 +303,7 @@ def with_storage(pickled: bytes) -> bytes:
     ("size", "stride", "why"),
     [
         ("2 3", "3 1", ""),
-        ("2 4", "3 1", "ends at element 6 of a storage of 6"),
+        ("2 4", "3 1", "element 6 of a storage of 6"),
         (f"{1 << 40} {1 << 40}", "0 0", "more than memory can be"),
         (f"0 {1 << 70}", "0 0", "whole numbers"),
         (f"{10**4000}", "0", "whole numbers"),
@@ -351,7 +351,7 @@ def test_a_file_that_became_shorter_is_an_error_where_it_is_read(tmp_path: Path)
     gathered = loaded["a"].reshape(1000, 100).T
     os.truncate(path, 8192)
     for read in (loaded["a"].numpy, loaded["a"].to("PYTHON").tolist, gathered.numpy, lambda: gathered.to("PYTHON")):
-        with pytest.raises(OSError, match="shorter since it was loaded, load it again"):
+        with pytest.raises(OSError, match="shorter since .*load it again"):
             read()
 
 

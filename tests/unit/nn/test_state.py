@@ -58,11 +58,11 @@ def test_a_state_is_loaded_by_name_and_checked(tmp_path: Path) -> None:
     state = get_state_dict(first)
     with pytest.raises(KeyError, match="the model has"):
         load_state_dict(nn.Linear(3, 2), {"weight": state["weight"]}, verbose=False)
-    with pytest.warns(UserWarning, match="bias are not in the model"):
+    with pytest.warns(UserWarning, match="bias are not in"):
         load_state_dict(nn.Linear(3, 2, bias=False), state)
     with pytest.warns(UserWarning, match="bias keep their values"):
         load_state_dict(nn.Linear(3, 2), {"weight": state["weight"]}, strict=False)
-    with pytest.raises(ValueError, match=r"weight has shape \(2, 4\) in the model, \(2, 3\) in the state"):
+    with pytest.raises(ValueError, match=r"weight .*\(2, 4\) in the model, \(2, 3\)"):
         load_state_dict(nn.Linear(4, 2), state, verbose=False)
     load_state_dict(nn.Linear(3, 2, bias=False), state, strict=False, verbose=False)
     load_state_dict(second, state, verbose=False, consume=True)

@@ -143,7 +143,7 @@ def test_errors_name_the_line() -> None:
 
 def test_what_the_target_does_not_declare_is_an_error() -> None:
     uops, _ = elementwise([f32], lambda x: [x[0].alu(Ops.EXP)], 4)
-    with pytest.raises(RenderError, match="EXP of dtypes.float32: WebAssembly has no such operation"):
+    with pytest.raises(RenderError, match="EXP of dtypes.float32: WebAssembly"):
         RENDERER.render("exponential", uops)
 
 

@@ -203,7 +203,7 @@ def test_a_key_that_others_may_have_read_or_written_is_replaced(store: Path, mod
 def test_a_folder_that_others_can_write_is_not_used_and_that_is_said_once(store: Path, mode: int) -> None:
     kept_all(store)
     store.chmod(mode)
-    with pytest.warns(RuntimeWarning, match=rf"tinyexplore is not used: others may write .*{mode:04o}.*chmod") as told:
+    with pytest.warns(RuntimeWarning, match=rf"tinyexplore is not used: .*{mode:04o}.*chmod") as told:
         assert [cache.find(name) for name in NAMES] == [None] * len(NAMES)
         cache.keep("new", b"1")
     assert len(told) == 1 and not (store / "new").exists()
@@ -217,7 +217,7 @@ def test_what_belongs_to_another_user_is_not_used(store: Path, changed: str) -> 
     kept_all(store)
     os.chown({"folder": store, "key": store / ".key", "entry": store / NAMES[0]}[changed], 54321, 54321)
     if changed == "folder":
-        with pytest.warns(RuntimeWarning, match="is not used: it belongs to user 54321, not to this user, 0"):
+        with pytest.warns(RuntimeWarning, match="user 54321, not to this user, 0"):
             assert cache.find(NAMES[0]) is None
     else:
         assert cache.find(NAMES[0]) is None
@@ -268,7 +268,7 @@ def test_links(store: Path, tmp_path: Path) -> None:
     if private.user() == 0:
         os.chown(store, 54321, 54321, follow_symlinks=False)
         cache._stores.clear()  # as a new process
-        with pytest.warns(RuntimeWarning, match="it is a link that belongs to user 54321"):
+        with pytest.warns(RuntimeWarning, match="a link .*user 54321"):
             assert cache.find(NAMES[0]) is None
 
 
@@ -287,7 +287,7 @@ def test_a_relative_home_is_not_used(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setenv(variable, folder)
-    with pytest.warns(RuntimeWarning, match=f"{variable}='{folder}' is a relative path.*give an absolute one"):
+    with pytest.warns(RuntimeWarning, match=f"{variable}='{folder}' .*absolute"):
         assert cache.find("name") is None
     cache.keep("name", b"")  # without a second warning
     with pytest.warns(RuntimeWarning, match="Downloads are not kept"):
@@ -300,7 +300,7 @@ def test_a_relative_home_is_not_used(
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".key", "-", "a\0b", "a\n"])
 def test_a_name_cannot_lead_elsewhere(name: str) -> None:
     for use in (lambda: cache.find(name), lambda: cache.keep(name, b"")):
-        with pytest.raises(ValueError, match="cannot be the name of an entry"):
+        with pytest.raises(ValueError, match="the name of an entry"):
             use()
 
 
@@ -309,7 +309,7 @@ def test_programs_go_on_without_a_folder(store: Path, monkeypatch: pytest.Monkey
         return cache.cached("name", lambda: b"made", bytes.decode) == "made" and cache.find("name") is None
 
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
-    with pytest.warns(RuntimeWarning, match="The disk cache /dev/null/nowhere/tinyexplore cannot be used"):
+    with pytest.warns(RuntimeWarning, match="/dev/null/nowhere/tinyexplore cannot be used"):
         assert works()
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
@@ -318,7 +318,7 @@ def test_programs_go_on_without_a_folder(store: Path, monkeypatch: pytest.Monkey
     store.parent.mkdir(exist_ok=True)
     store.write_bytes(b"")
     monkeypatch.setenv("XDG_CACHE_HOME", str(store.parent))
-    with pytest.warns(RuntimeWarning, match="is not used: it is no folder"), Context(CACHELEVEL=1):
+    with pytest.warns(RuntimeWarning, match="not used: .*no folder"), Context(CACHELEVEL=1):
         assert works()
 
 

@@ -97,7 +97,7 @@ def test_a_folder_that_fills_up_is_replaced(tmp_path: Path, monkeypatch: pytest.
     folders.give_up(folder, "No space left on device", OSError())
     assert Path(folders.current().name).parent == second
     folders.give_up(folders.current(), "No space left on device", OSError("the linker failed"))
-    with pytest.raises(DeviceUnavailable, match="first: No space left on device.*second: No space left.*set TMPDIR"):
+    with pytest.raises(DeviceUnavailable, match="first: No space left.*second: No space left.*TMPDIR"):
         folders.current()
 
 
@@ -115,7 +115,7 @@ def test_exports_to_a_full_disk_leave_no_half_file(full: Path) -> None:
             assert path.read_bytes() == b"earlier"
         path.unlink()
         assert [path.name for path in full.iterdir()] == ["fill"]
-    with pytest.raises(OSError, match=r"No space left on device: .*trace\.json"):
+    with pytest.raises(OSError, match=r"No space left.*: .*trace\.json"):
         trace.save(full / "trace.json")
     assert [path.name for path in full.iterdir()] == ["fill"]
 

@@ -49,7 +49,7 @@ def test_without_a_c_compiler_the_clang_device_says_what_would_do(monkeypatch: p
         clang.open_clang()
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(DeviceUnavailable, match="none of clang, gcc, cc was found: install"):
+    with pytest.raises(DeviceUnavailable, match="clang, gcc, cc .*install"):
         clang.open_clang()
 
 
@@ -57,7 +57,7 @@ def test_without_a_c_compiler_the_clang_device_says_what_would_do(monkeypatch: p
 def test_what_c_refuses_is_shown_with_its_line(compiler: str) -> None:
     opened = device(f"CLANG with {compiler}")
     spec = opened.renderer.render("broken", doubled())
-    with pytest.raises(clang.CompileError, match=r"could not compile the kernel(.|\n)*line 2: int x = nonsense;"):
+    with pytest.raises(clang.CompileError, match=r"could not compile(.|\n)*line 2: int x = nonsense;"):
         opened.compile(spec_with_text(spec, "#include <math.h>\nint x = nonsense;\n"))
 
 

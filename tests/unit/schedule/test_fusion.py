@@ -17,6 +17,8 @@ from tinyexplore.lazy import LazyBuffer
 from tinyexplore.trace import Decided, Recorder, recording
 from tinyexplore.uop import Ops
 
+COMPUTED_AT_ITS_USE = "computed where it is read"
+
 
 def decisions(*outputs: LazyBuffer) -> list[tuple[str, str, str]]:
     """(op, decision, reason) in the order made."""
@@ -34,10 +36,10 @@ def test_a_chain_is_one_kernel_that_stores_only_its_end() -> None:
     x = from_numpy(numbers(8, 8))
     y = x.alu(Ops.ADD, x).alu(Ops.MUL, x).alu(Ops.NEG)
     assert len(create_schedule([y])) == 1
-    assert decisions(y) == [
+    assert [(op, decision, reason.split(":")[0]) for op, decision, reason in decisions(y)] == [
         ("NEG", "realize", "an output of the program"),
-        ("MUL", "fuse", "computed where it is read: every value once, without a trip to memory"),
-        ("ADD", "fuse", "computed where it is read: every value once, without a trip to memory"),
+        ("MUL", "fuse", COMPUTED_AT_ITS_USE),
+        ("ADD", "fuse", COMPUTED_AT_ITS_USE),
     ]
 
 
@@ -84,7 +86,8 @@ def test_a_group_norm_is_one_kernel_without_a_division(shape: tuple[int, ...], g
 def test_what_a_row_is_read_for_twice_is_kept() -> None:
     x = softmax(from_numpy(numbers(64, 100)))
     kept = [reason for name, decision, reason in decisions(x) if decision == "keep"]
-    assert kept == ["read 2 times by the loops of one kernel: a row of 400 B stays in the cache"]
+    (reason,) = kept
+    assert "read 2 times" in reason and "400 B" in reason
     (item,) = create_schedule([softmax(from_numpy(numbers(64, 100)))])
     assert sum(node.op is Ops.EXP for node in item.ast.toposort()) == 1
 
@@ -125,11 +128,11 @@ def test_attention_over_more_than_the_cache_holds_is_three_kernels() -> None:
 
 def test_a_row_too_long_for_one_kernel_is_realised_and_says_why() -> None:
     x = from_numpy(numbers(2, 100_000))
-    assert reasons(softmax(x)) == {
-        "FDIV": "an output of the program",
-        "EXP": "2 kernels read it, and it takes 22 operations to compute",
-        "REDUCE_AXIS": "only 2 rows would be left to divide among threads",
-    }
+    told = reasons(softmax(x))
+    assert set(told) == {"FDIV", "EXP", "REDUCE_AXIS"}
+    assert told["FDIV"] == "an output of the program"
+    assert "2 kernels" in told["EXP"] and "22 operations" in told["EXP"]
+    assert "only 2 rows" in told["REDUCE_AXIS"] and "threads" in told["REDUCE_AXIS"]
 
 
 def test_bias_and_relu_are_the_epilogue_of_a_matmul() -> None:
@@ -143,7 +146,7 @@ def test_an_operand_of_a_matmul_is_not_computed_again_for_each_column() -> None:
     x = from_numpy(numbers(32, 16)).alu(Ops.EXP)
     y = matmul(x, from_numpy(numbers(16, 24)))
     assert len(create_schedule([y])) == 2
-    assert reasons(y)["EXP"] == "the loops around its use would compute each element 24 times"
+    assert "24 times" in reasons(y)["EXP"]
 
 
 def test_padding_with_a_number_is_copied_once_and_with_it_the_choice() -> None:
@@ -170,7 +173,7 @@ def test_padding_that_a_convolution_reads_again_and_again_is_copied_once() -> No
         return windows.alu(Ops.MUL, weights).reduce(Ops.ADD, (3, 4))
 
     large = reasons(convolution(256))
-    assert large["PAD"] == "its use would ask 71 times for each element whether it is padding"
+    assert "71 times" in large["PAD"]
     assert "PAD" not in reasons(convolution(16))  # masks in a small kernel cost less than another one
     image = from_numpy(numbers(256, 256))
     once = image.pad(((1, 1), (1, 1))).window(0, 3).reduce(Ops.ADD, (2,))
@@ -193,13 +196,13 @@ def test_a_chain_of_light_work_is_repeated_where_storing_it_would_move_more() ->
     assert reasons(*two)["REDUCE_AXIS"] == "an output of the program"
     assert not any(reason.startswith("2 kernels read it") and "8 op" in reason for reason in reasons(*two).values())
     three = [*two, chain.alu(Ops.NEG).reduce(Ops.MIN, (0,))]
-    assert "3 kernels read it, and it takes 8 operations to compute" in reasons(*three).values()
+    assert any("3 kernels" in reason and "8 operations" in reason for reason in reasons(*three).values())
 
 
 def test_what_several_kernels_read_in_another_order_is_stored_in_that_order() -> None:
     x = from_numpy(numbers(40, 50)).alu(Ops.EXP).permute((1, 0))
     readers = [x.reduce(Ops.ADD, (1,)), x.reduce(Ops.MAX, (1,))]
-    assert reasons(*readers)["PERMUTE"] == "what it moves will be stored, and is read in this order"
+    assert "will be stored" in reasons(*readers)["PERMUTE"]
     assert len(create_schedule(readers)) == 3
 
 
@@ -326,9 +329,7 @@ def test_a_product_that_other_loops_use_has_a_kernel_of_its_own() -> None:
     product = matmul(from_numpy(numbers(64, 32)), from_numpy(numbers(32, 48)))
     spread = product.reshape((64, 48, 1)).expand((64, 48, 4)).alu(Ops.MUL, from_numpy(numbers(64, 48, 4)))
     assert len(create_schedule([spread])) == 2
-    assert (
-        reasons(spread)["REDUCE_AXIS"] == "a product, whose tile of registers needs the loops that its use has inside"
-    )
+    assert "a product, " in reasons(spread)["REDUCE_AXIS"]
 
 
 def test_an_update_with_several_results_is_done_where_a_product_ends() -> None:

@@ -64,7 +64,7 @@ def test_gathers_agree_with_numpy(data: st.DataObject) -> None:
 
 def test_an_index_of_another_shape_or_of_floats_is_refused() -> None:
     table = from_numpy(numbers(3, 4))
-    with pytest.raises(ShapeError, match=r"gather from \(3, 4\) by an index of \(4,\): need \(3,\)"):
+    with pytest.raises(ShapeError, match=r"\(3, 4\) by .*\(4,\): need \(3,\)"):
         table.gather(from_numpy(np.zeros(4, np.int32)))
     with pytest.raises(TypeError, match="gather by float32: need ints"):
         table.gather(from_numpy(numbers(3)))

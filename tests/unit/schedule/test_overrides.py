@@ -113,9 +113,9 @@ def test_an_output_that_its_reader_stores_is_cut_off_and_joined() -> None:
     last = first.alu(Ops.NEG)
     (both,), told = scheduled(first, last)
     assert both.outputs == (last, first)
-    assert told[first].reason.endswith("stored by the kernel that reads it, which has the value at hand")
+    assert "stored by the kernel" in told[first].reason
     items, told = scheduled(first, last, overrides=cut(first))
-    assert len(items) == 2 and told[first].reason == "an output of the program, and you cut here"
+    assert len(items) == 2 and "and you cut" in told[first].reason
     assert told[first].obstacle == ""
     for mine, plain in zip(computed(first, last, overrides=cut(first)), computed(first, last)):
         np.testing.assert_array_equal(mine, plain)
@@ -137,34 +137,30 @@ def obstacle(outputs: tuple[LazyBuffer, ...], node: LazyBuffer) -> str:
 def test_what_cannot_be_joined_names_the_rule() -> None:
     x = from_numpy(numbers(64, 32))
     scan = running(x)
-    assert obstacle((scan.alu(Ops.NEG),), scan) == "a running result: its loop must go in order"
+    assert "a running result" in obstacle((scan.alu(Ops.NEG),), scan)
     rows = x.reduce(Ops.ADD, (1,))
     scaled = x.alu(Ops.ADD, rows.expand(x.shape))
-    outside = "an output of the program: the kernel that reads it has another shape or order"
-    assert obstacle((rows, scaled), rows) == outside
+    assert "another shape or order" in obstacle((rows, scaled), rows)
     one = x.alu(Ops.EXP)
     left, right = one.alu(Ops.NEG).permute((1, 0)).contiguous(), one.alu(Ops.ADD, one)
     shared = obstacle((one, left, right), one)
-    assert shared == "an output of the program: several kernels or places read it"
+    assert "several kernels or places" in shared
 
 
 def test_another_devices_memory_is_not_joined() -> None:
     x = from_numpy(numbers(8, 8)).alu(Ops.NEG)
     moved = LazyBuffer(Ops.COPY, x.dtype, x.shape, (x,), x.device, "PYTHON")
     end = moved.alu(Ops.EXP)
-    assert obstacle((end,), moved) == "copied from LLVM to PYTHON: no kernel reads another device's memory"
-    assert (
-        obstacle((end,), x) == "copied, gathered from or written to, and so needed in memory: the copy reads it as well"
-    )
+    assert "copied from LLVM to PYTHON" in obstacle((end,), moved)
+    assert ": the copy reads it" in obstacle((end,), x)
 
 
 def test_a_gathered_table_stays_in_memory() -> None:
     table = from_numpy(numbers(10)).alu(Ops.NEG)
     index = from_numpy(np.array([[3, 1], [2, 0], [9, 9], [5, 4]], np.int32))
-    needed = "copied, gathered from or written to, and so needed in memory: "
     shape = table.reshape((1, 1, 10)).expand((4, 2, 10))
     against = obstacle((shape.gather(index),), table)
-    assert against == needed + "the kernel that reads it has another shape or order"
+    assert "gathered from" in against and "another shape or order" in against
 
 
 @pytest.mark.parametrize("change", ["cut", "join"])

@@ -35,7 +35,7 @@ def test_the_loop_of_a_scan_is_the_innermost_and_takes_no_opt_but_lanes() -> Non
     assert [(axis.arg.kind, axis.size) for axis in kernel.axes] == [(AxisKind.GLOBAL, 40), (AxisKind.SCAN, 8)]
     with pytest.raises(OptError, match="the axis is scan"):
         apply_opt(kernel, Opt(OptOps.UPCAST, 1, 2))
-    with pytest.raises(OptError, match="the loop of a scan must stay innermost"):
+    with pytest.raises(OptError, match="loop of a scan"):
         apply_opt(kernel, Opt(OptOps.LOCAL, 0, 4))
 
 

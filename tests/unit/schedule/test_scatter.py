@@ -89,7 +89,7 @@ def test_threads_share_the_rows_of_what_is_fetched_in_order() -> None:
     kernel = hand_coded(Kernel.of(item.ast, MACHINE))
     kinds = {axis.arg.id: axis.arg.kind for axis in kernel.axes}
     assert kinds[0] is AxisKind.THREAD and kinds[1] is AxisKind.SCAN
-    with pytest.raises(OptError, match="steps of a scatter come in order"):
+    with pytest.raises(OptError, match="steps of a scatter"):
         apply_opt(kernel, Opt(OptOps.VECTOR, 1, 16))
 
 
@@ -124,7 +124,7 @@ def test_no_step_comes_twice_or_before_the_copy() -> None:
     for opt in (Opt(OptOps.VECTOR, 2, 4), Opt(OptOps.UPCAST, 0, 3), Opt(OptOps.THREAD, 0), Opt(OptOps.VECTOR, 3, 16)):
         kernel = apply_opt(kernel, opt)
     (item,) = create_schedule([rows_scattered(16)])
-    with pytest.raises(OptError, match="each thread would copy all that the others scatter into"):
+    with pytest.raises(OptError, match="each thread would copy"):
         apply_opt(Kernel.of(item.ast, MACHINE), Opt(OptOps.THREAD, 1))
 
 

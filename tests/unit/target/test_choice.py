@@ -52,10 +52,10 @@ def target_of(text: str) -> Target:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("znver9", "LLVM knows no CPU called 'znver9'; close to it: znver5"),
+        ("znver9", "no CPU called 'znver9'; .*: znver5"),
         ("x86-64-v33", "close to it: x86-64-v3"),
         ("???", "for example: native, x86-64"),
-        ("znver3,cores=4", "'cores=4' is nothing that can be said of a CPU; after its name may stand threads=8"),
+        ("znver3,cores=4", "'cores=4' is nothing .*threads=8"),
         ("znver3,l1=much", "'l1=much' is nothing"),
         ("znver3,threads=0", "'threads=0' is nothing"),
         ("i486", "LLVM knows no CPU called 'i486'"),
@@ -136,7 +136,7 @@ def test_every_lesser_level_runs_here_on_llvm_and_in_one_process() -> None:
             try:
                 found = (Tensor(values, device="LLVM") * 0.5).exp2().numpy()
             except DeviceUnavailable as error:
-                assert "cannot run on this machine, which lacks" in str(error)
+                assert "which lacks" in str(error)
                 continue
             runs += 1
         np.testing.assert_allclose(found, np.exp2(values * 0.5), rtol=1e-5)
@@ -148,7 +148,7 @@ def test_what_cannot_run_here_is_generated_and_says_so_when_it_is_to_run() -> No
     with Context(TARGET=foreign):
         texts = dict(further_listings(product()))
         assert any("fmla" in line.text or "vfmadd" in line.text for line in texts["asm"])
-        with pytest.raises(DeviceUnavailable, match=f"code for {foreign} is generated here and cannot run"):
+        with pytest.raises(DeviceUnavailable, match=f"code for {foreign} .*cannot run"):
             Tensor([1.0, 2.0], device="LLVM").exp().tolist()
     assert Tensor([1.0, 2.0], device="LLVM").relu().tolist() == [1.0, 2.0]
 

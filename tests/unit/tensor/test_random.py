@@ -179,7 +179,7 @@ def test_multinomial_without_replacement_draws_each_once() -> None:
     np.testing.assert_array_equal(np.sort(drawn, 1), np.tile([0, 1, 3], (400, 1)))
     assert abs((drawn[:, 0] == 3).mean() - 5 / 8) < 0.08
     assert sorted(Tensor([1.0, 1.0, 1.0]).multinomial(3).tolist()) == [0, 1, 2]
-    with pytest.raises(ValueError, match="without replacement: there are too few"):
+    with pytest.raises(ValueError, match="without replacement: "):
         Tensor([1.0, 1.0]).multinomial(3)
 
 

@@ -258,7 +258,7 @@ def test_lists_index_symbolic_axes() -> None:
         rows = Tensor(X).realize()[: V.bind(n)]
         expected = X[:n][[0, -1]] + X[:n][[[1], [-2]], [2, -3]][:, :1]
         np.testing.assert_array_equal(take(rows).numpy(), expected)
-    with pytest.raises(IndexError, match=r"index 3 for axis 0 of size v=3 \(shape \(v=3, 6\)\) is out of bounds"):
+    with pytest.raises(IndexError, match=r"index 3 .*axis 0 of size v=3 \(shape \(v=3, 6\)\)"):
         rows[[0, 3]]
 
 
@@ -272,11 +272,11 @@ def test_assigning_to_a_view() -> None:
     x.T.flip(0)[1:3].reshape(2, MOST).assign(Tensor.zeros(2, MOST))
     expected[:, 3:5] = 0
     np.testing.assert_array_equal(x.numpy(), expected)
-    with pytest.raises(RuntimeError, match="of a tensor that has another value by now"):
+    with pytest.raises(RuntimeError, match="another value"):
         stale = x[2:4]
         x.assign(x + 1)
         stale.assign(Tensor.ones(2, 6))
-    with pytest.raises(RuntimeError, match="assign to a view by expand"):
+    with pytest.raises(RuntimeError, match="a view by expand"):
         x[2:3].expand(4, 6).assign(Tensor.ones(4, 6))
 
 

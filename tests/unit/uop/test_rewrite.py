@@ -124,12 +124,12 @@ def test_rules_that_make_ever_more_of_a_node_are_stopped() -> None:
         """One more each time."""
         return x + (c.arg + 1)
 
-    with pytest.raises(RewriteError, match="firings on one node without an end; the last rule was more"):
+    with pytest.raises(RewriteError, match="without an end; .*more"):
         graph_rewrite(A + 1, PatternMatcher((more,)))
 
 
 def test_a_law_cannot_make_what_it_did_not_match() -> None:
-    with pytest.raises(TypeError, match=r"its right side names z, which x \+ x does not"):
+    with pytest.raises(TypeError, match=r"names z, which x \+ x"):
         law("from_nowhere", x + x, var("z") * 2)
 
 

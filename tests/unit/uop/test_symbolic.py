@@ -140,7 +140,7 @@ def test_a_bound_variable_is_compared_by_its_value(number: int) -> None:
         2 * number - 4 > number,
         bool(number % 2),
     ]
-    with pytest.raises(SymbolicError, match="whether v < 3 holds depends on .*bind it"):
+    with pytest.raises(SymbolicError, match="v < 3 .*bind it"):
         bool(V < 3)
 
 
@@ -182,9 +182,9 @@ def test_a_size_tells_its_name_its_bounds_and_how_it_is_written() -> None:
 
 def test_sizes_are_whole_numbers() -> None:
     for write in (lambda: V * 1.5, lambda: 0.5 + V, lambda: V < 2.5):
-        with pytest.raises(TypeError, match="arithmetic of v and .*: sizes are whole numbers"):
+        with pytest.raises(TypeError, match="v and .*: .*whole numbers"):
             write()
-    with pytest.raises(TypeError, match="v / 2: sizes are whole numbers, divide with //"):
+    with pytest.raises(TypeError, match="v / 2: .*//"):
         V / 2
     with pytest.raises(ZeroDivisionError, match="v // 0"):
         V // 0
@@ -212,7 +212,7 @@ def test_sizes_are_written_as_one_would() -> None:
 def test_what_values_do_not_answer_alike_is_an_error() -> None:
     v = V.bind(3)
     assert v > 0 and v < 7 and not v > 6 and v + 1 > v and holds(v == v) and holds(v < 4) and not holds(v < 3)
-    with pytest.raises(SymbolicError, match=r"whether v < 4 holds depends on the value of a Variable \(v in 1..6\)"):
+    with pytest.raises(SymbolicError, match=r"v < 4 .*\(v in 1..6\)"):
         assert V < 4
     with pytest.raises(SymbolicError, match="whether w holds"):
         assert W
@@ -226,13 +226,13 @@ def test_binding() -> None:
     assert bindings(V.bind(3) + W.bind(1)) == {V: 3, W: 1}
     assert concrete((V.bind(3), V.bind(3) * W, 2)) == (3, 12, 2)
     assert Variable("v", 1, 6) is V and pickle.loads(pickle.dumps(V.bind(3))) is V.bind(3)
-    with pytest.raises(ValueError, match="bind Variable 'v' to 7: its values are 1 to 6"):
+    with pytest.raises(ValueError, match="'v' to 7: .*1 to 6"):
         V.bind(7)
     with pytest.raises(TypeError, match="need an int"):
         V.bind(2.0)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="only a Variable that has no value yet"):
+    with pytest.raises(ValueError, match="no value yet"):
         V.bind(3).bind(4)
-    with pytest.raises(ValueError, match="it is not a bound Variable"):
+    with pytest.raises(ValueError, match="not a bound Variable"):
         V.unbind()
     with pytest.raises(SymbolicError, match="Variable 'v' has no value"):
         _ = (V + 1).val

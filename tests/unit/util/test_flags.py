@@ -79,5 +79,5 @@ def test_a_flag_selects_its_device_or_says_that_there_is_none(flag: str, monkeyp
         if flag in Device:
             assert Tensor([1]).device == flag
         else:
-            with pytest.raises(UnknownDevice, match=f"unknown device '{flag}'; known: LLVM.*no runtime for {flag}"):
+            with pytest.raises(UnknownDevice, match=f"unknown device '{flag}'; .*LLVM.*{flag}"):
                 Tensor([1])

@@ -143,7 +143,7 @@ def test_a_function_is_called_once_for_each_arguments(folder: Path) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), [1, {2}], {"a": 1j}, np.float32(1)])
 def test_what_cannot_be_written_down_is_refused(folder: Path, value: object) -> None:
-    with pytest.raises(TypeError, match="diskcache_put of .*: need None, a bool, a finite number, text, bytes"):
+    with pytest.raises(TypeError, match="diskcache_put of .*: need None, a bool"):
         helpers.diskcache_put("table", "key", value)
 
 

@@ -31,6 +31,7 @@ EarlierStage = Annotated[int, Index("stages", before=True)]
 KernelId = Annotated[int, Index("kernels")]
 ScopeId = Annotated[int, Index("scopes")]
 EarlierScope = Annotated[int, Index("scopes", before=True)]
+EarlierCost = Annotated[int, Index("module_costs", before=True)]
 EarlierKernel = Annotated[int, Index("kernels", before=True)]
 EarlierBranch = Annotated[int, Index("branches", before=True)]
 BufferId = Annotated[int, Index("buffers")]
@@ -122,6 +123,33 @@ class Scope(ReadableRow):
 
     def in_words(self) -> str:
         return f"module {self.id}: {self.name} ({self.kind}), {self.parameter_bytes:,} bytes of its own Tensors"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ModuleCost(ReadableRow):
+    """What a module cost, the modules inside included; `Trace.modules()` gives the rows as a tree.
+
+    The first row is the whole trace. A kernel that several modules are fused into is divided among them by the elements
+    that each computes: the times of the rows inside a row add up to its time.
+
+    id: the row.
+    parent: the row of the module around it, None for the whole trace.
+    scope: the module, None for the whole trace and for what no module made.
+    time_us: its share of the kernels' median times, in microseconds.
+    backward_us: the part of `time_us` for gradients.
+    parameter_bytes: size of its Tensors.
+    result_bytes: size of the buffers that kernels stored for it.
+    kernels: those that compute a part of it.
+    """
+
+    id: RowId
+    parent: EarlierCost | None
+    scope: ScopeId | None
+    time_us: Amount
+    backward_us: Amount
+    parameter_bytes: Count
+    result_bytes: Count
+    kernels: tuple[KernelId, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -959,6 +987,7 @@ class TraceTables:
     roofs: tuple[Roof, ...] = ()
     recordings: tuple[Recording, ...] = ()
     checks: tuple[FiringCheck, ...] = ()
+    module_costs: tuple[ModuleCost, ...] = ()
 
     def __repr__(self) -> str:
         tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, TypeVar
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import KernelInfo, Node, TraceTables
+from tinyexplore.explore.tracefile.model import KernelInfo, ModuleCost, Node, TraceTables
 from tinyexplore.explore.tracefile.readable import ReadableRow
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.wellformed import for_terminal
@@ -24,7 +24,8 @@ class Module(ReadableRow):
     `time_us`: its share of the kernels' medians. A kernel that several modules are fused into is shared among them by
     the elements that each computes, so that the times of a tree add up; `backward_us` is the part for gradients.
     `parameter_bytes`: its Tensors. `result_bytes`: what kernels stored for it. `kernels`: those with a part of it.
-    `nodes`: the LazyBuffers made in it. The front end has the same figures (widgets/src/modules.ts).
+    `nodes`: the LazyBuffers made in it. `scope`: its number in the trace, None for the whole and for what no module
+    made. The trace has the figures as rows (`module_costs`), which the front end draws.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Module(ReadableRow):
     kernels: tuple[int, ...]
     children: tuple[Module, ...]
     nodes: tuple[int, ...] = ()
+    scope: int | None = None
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Module]]:
         """It and all inside, outermost first, with how deep each lies."""
@@ -111,6 +113,7 @@ def modules(trace: TraceTables) -> Module:
             kernels.get(scope, set()),
             tuple(module(child) for child in inner.get(scope, ())),
             nodes_of.get(scope, []),
+            scope,
         )
 
     children = [module(scope) for scope in inner.get(None, ())]
@@ -128,6 +131,7 @@ def _whole(
     kernels: set[int],
     children: tuple[Module, ...],
     nodes: list[int],
+    scope: int | None = None,
 ) -> Module:
     """A module of its own part and those of its children."""
     return Module(
@@ -140,7 +144,25 @@ def _whole(
         tuple(sorted(kernels.union(*(child.kernels for child in children)))),
         children,
         tuple(sorted({*nodes, *(node for child in children for node in child.nodes)})),
+        scope,
     )
+
+
+def module_costs(trace: TraceTables) -> tuple[ModuleCost, ...]:
+    """The tree as rows, outermost first; none where the trace has no modules."""
+    if not trace.scopes:
+        return ()
+    rows: list[ModuleCost] = []
+
+    def add(module: Module, parent: int | None) -> None:
+        row = len(rows)
+        sizes = (module.parameter_bytes, module.result_bytes)
+        rows.append(ModuleCost(row, parent, module.scope, module.time_us, module.backward_us, *sizes, module.kernels))
+        for child in module.children:
+            add(child, row)
+
+    add(modules(trace), None)
+    return tuple(rows)
 
 
 def _shares(trace: TraceTables, kernel: KernelInfo) -> dict[tuple[int | None, bool], float]:

@@ -4,7 +4,7 @@ import { chooseKernel } from "../choosing";
 import { button, h, replaceChildren } from "../dom";
 import { bytes, count, duration } from "../format";
 import { kernelClass, kernelTitle } from "../kernels";
-import { type Module, modules } from "../modules";
+import { type Module, moduleTree } from "../modules";
 import type { Change, Store, View } from "../store";
 
 const OPEN_ROWS = 12; // levels are open at first while there are no more rows than that
@@ -18,12 +18,12 @@ interface Row {
 
 export class ModulesView implements View {
   readonly element = h("div", { class: "modules scroll", role: "region", "aria-label": "Modules" });
-  private readonly root: Module;
+  private readonly root: Module | null;
   private readonly open = new Set<string>();
   private focused = "";
 
   constructor(private readonly store: Store) {
-    this.root = modules(store.index.trace);
+    this.root = moduleTree(store.index.trace);
     this.openFirst();
     this.draw();
   }
@@ -49,12 +49,13 @@ export class ModulesView implements View {
       found.push({ module, depth, key });
       if (this.open.has(key)) module.children.forEach((child, i) => add(child, depth + 1, `${key}.${i}`));
     };
-    add(this.root, 0, "0");
+    if (this.root !== null) add(this.root, 0, "0");
     return found;
   }
 
   private draw(): void {
-    if (this.store.index.trace.scopes.length === 0) {
+    const { root } = this;
+    if (root === null) {
       const says =
         "No module of yours made anything here: a module is an object that holds Tensors, and in whose methods tensors are made.";
       replaceChildren(this.element, h("p", { class: "empty" }, says));
@@ -68,19 +69,19 @@ export class ModulesView implements View {
     const tree = h(
       "div",
       { class: "module-tree", role: "tree", "aria-label": "Modules" },
-      ...rows.map((row) => this.row(row)),
+      ...rows.map((row) => this.row(row, root.cost.time_us)),
     );
     replaceChildren(
       this.element,
       h("div", { class: "module-row heads", "aria-hidden": "true" }, ...heads),
       tree,
-      this.note(),
+      this.note(root.cost.backward_us > 0),
     );
     this.mark();
   }
 
-  private note(): HTMLElement {
-    const back = this.root.backwardUs > 0 ? " The darker part is for gradients." : "";
+  private note(hasGradients: boolean): HTMLElement {
+    const back = hasGradients ? " The darker part is for gradients." : "";
     return h(
       "p",
       { class: "note" },
@@ -88,9 +89,11 @@ export class ModulesView implements View {
     );
   }
 
-  private row({ module, depth, key }: Row): HTMLElement {
-    const { us, backwardUs, parameterBytes, resultBytes, kernels, name, kind, children } = module;
-    const share = (part: number): string => `${this.root.us === 0 ? 0 : (part / this.root.us) * 100}%`;
+  private row({ module, depth, key }: Row, wholeUs: number): HTMLElement {
+    const { cost, name, kind, children } = module;
+    const { time_us: us, backward_us: backwardUs, kernels } = cost;
+    const { parameter_bytes: parameterBytes, result_bytes: resultBytes } = cost;
+    const share = (part: number): string => `${wholeUs === 0 ? 0 : (part / wholeUs) * 100}%`;
     const isOpen = children.length > 0 ? this.open.has(key) : null;
     const mark = children.length === 0 ? "" : isOpen ? "▾" : "▸";
     const twist = h("span", { class: "twist", onclick: (event: Event) => this.toggle(key, event) }, mark);

@@ -74,10 +74,9 @@ def test_a_decision_is_handed_the_kernel_that_its_choice_led_to() -> None:
         end = decided(start, Heuristic(two_steps))
     assert seen == [start, end] and end.applied == (Opt(OptOps.UPCAST, 0, 2),)
     told = [event for event in recorder.events if isinstance(event, OptApplied | OptRejected)]
-    assert [(type(event), event.reason) for event in told] == [
-        (OptRejected, "UPCAST axis 0 by 7: the axis has size 6; choose an amount from 2 to 6"),
-        (OptApplied, "legal"),
-    ]
+    rejected, accepted = told
+    assert isinstance(rejected, OptRejected) and rejected.reason.startswith("UPCAST axis 0 by 7: ")
+    assert isinstance(accepted, OptApplied) and accepted.reason == "legal"
 
 
 def test_each_decision_says_what_it_decides() -> None:

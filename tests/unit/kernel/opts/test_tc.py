@@ -78,13 +78,13 @@ def test_where_it_is_legal_and_what_is_said_elsewhere() -> None:
             Opt(OptOps.TC, 2, 2)
         ]
         assert undo_opt(apply_opt(kernel, Opt(OptOps.TC, 2, 2))).ast is kernel.ast
-        with pytest.raises(OptError, match="a word holds 2 of these values"):
+        with pytest.raises(OptError, match="a word holds 2"):
             apply_opt(kernel, Opt(OptOps.TC, 2, 4))
         with pytest.raises(OptError, match="only loops of sums"):
             apply_opt(kernel, Opt(OptOps.TC, 0, 2))
         (plain,) = (Tensor.ones(32, 32).contiguous().realize() @ Tensor.ones(32, 32).contiguous().realize()).schedule()
         assert plain.ast is not None
-        with pytest.raises(OptError, match="does not sum products of two values that LLVM has a dot instruction for"):
+        with pytest.raises(OptError, match="LLVM has a dot instruction"):
             apply_opt(Kernel.of(plain.ast, Device["LLVM"].target), Opt(OptOps.TC, 2, 2))
 
 

@@ -129,13 +129,13 @@ def test_what_is_legal_and_what_is_said_elsewhere() -> None:
         tiled = apply_opt(kernel, tiles)
         assert undo_opt(tiled).ast is kernel.ast
         assert [axis.arg.kind for axis in tiled.axes].count(AxisKind.TILE) == 2
-        with pytest.raises(OptError, match="these cores do 32 steps at a time"):
+        with pytest.raises(OptError, match="32 steps"):
             apply_opt(kernel, Opt(OptOps.TC, 2, 64))
-        with pytest.raises(OptError, match="an axis is a vector already"):
+        with pytest.raises(OptError, match="a vector already"):
             apply_opts(kernel, Opt(OptOps.VECTOR, 1, 16), tiles)
         with pytest.raises(OptError, match="tensor cores do the sum"):
             apply_opt(tiled, Opt(OptOps.GROUP, 2, 2))
-        with pytest.raises(OptError, match="tensor cores do the sum|a vector already"):
+        with pytest.raises(OptError, match="the sum|a vector already"):
             apply_opt(tiled, Opt(OptOps.VECTOR, 0, 2))
         with Context(TC=0), pytest.raises(OptError, match="TC=0 does without"):
             apply_opt(kernel, tiles)
