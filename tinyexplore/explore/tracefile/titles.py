@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,6 +12,9 @@ from tinyexplore.explore.tracefile.texts import call_text
 MOST_PARTS = 3  # expressions in a title
 MOST_NAMES = 2  # inputs of a call in a title
 MOST_LETTERS = 48  # of one expression
+_QUOTE = '"'
+_ATTRIBUTES = re.compile(r" <[^<>]*> \(")
+_PATH = re.compile(r'"[^"\s]*?([^"/\s]+)"')
 SILENT = frozenset(("movement", "const", "buffer"))  # groups of nodes that compute nothing
 
 
@@ -154,6 +158,9 @@ def _source_text(sources: Sequence[Source], frame: Frame) -> str:
 
 
 def _shortened(text: str) -> str:
+    """At most MOST_LETTERS. Of an ONNX node, without attributes and with the last part of each name: `Conv (x:0, w:0)`
+    for `Conv <group: int = 1> ("encoder/x:0", "encoder/w:0")`."""
+    text = _PATH.sub(r"\1", _ATTRIBUTES.sub(" (", text))
     return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
 
 
@@ -170,7 +177,7 @@ def _apart(tables: _Tables, kernel: KernelInfo, title: str) -> str:
     """With the name of the largest value that the kernel reads and that has one."""
     named = [tables.nodes[number] for number in _read(tables.nodes, kernel) if tables.nodes[number].name]
     best = max(named, key=lambda node: (_elements(node), -node.id), default=None)
-    return title if best is None else f"{title} · {best.name}"
+    return title if best is None else f"{title} · {best.name.strip(_QUOTE).rpartition('/')[2]}"
 
 
 def _read(nodes: Sequence[Node], kernel: KernelInfo) -> list[int]:

@@ -83,7 +83,9 @@ class Listing:
         """
         line = self.line_of[id(node)]
         text = self.lines[line - 1]
-        start, end = len(text) - len(text.lstrip()), len(text.partition("  # ")[0].encode())
+        begin = text.find(f" = {node.op_type}")  # the expression: after the names that it gets
+        start = len(text) - len(text.lstrip()) if begin < 0 else len(text[: begin + 3].encode())
+        end = len(text.partition("  # ")[0].encode())
         name = node.op_type if node.op_type.isidentifier() and not iskeyword(node.op_type) else "node"
         function = ast.parse(f"def {name}(self, compute): return compute()").body[0]
         tree = ast.Module([function], [])
