@@ -27,8 +27,11 @@ replace: 0xADDRESS
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_and_prints_what_is_committed(notebook: Path, tmp_path: Path) -> None:
-    if "minilm" in notebook.read_text():
+    text = notebook.read_text()
+    if "minilm" in text:
         need_models()
+    if "magika" in text:
+        need_models("magika", "onnx")
     (tmp_path / "sanitize.cfg").write_text(SANITIZE)
     command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"]
     command += ["-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(tmp_path), "--color=no", "-q"]
