@@ -88,6 +88,7 @@ site: $(VENV)/.stamp-lab
 # Not part of the tests: none of them asks for PyTorch. `ARGS="--only conv2d --examples 200"` for a part of it.
 torch: $(VENV)/.stamp-torch
 	$(PY) -m tests.torch $(ARGS)
+	$(PY) -m pytest -q tests/frontends/torch
 
 check: $(VENV)/.stamp-check
 	bash .ci/check $(ARGS)

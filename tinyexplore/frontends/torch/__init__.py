@@ -1,0 +1,11 @@
+"""PyTorch's programs on Tensors: `torch.compile(f, backend="tinyexplore")`, `explore(f, *tensors)`.
+
+Dynamo and AOTAutograd turn a program into graphs of ATen operations without writes. `table` names the function on
+Tensors for each operation (`operations/`), `program` divides a graph into parts that Tensors compute and parts that
+ATen computes, and `backend` is what PyTorch calls. Needs PyTorch.
+"""
+
+from tinyexplore.frontends.torch.backend import tinyexplore
+from tinyexplore.frontends.torch.supported import supported_operations
+
+__all__ = ["supported_operations", "tinyexplore"]

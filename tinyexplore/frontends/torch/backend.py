@@ -1,0 +1,110 @@
+"""The backend of `torch.compile`: graphs of ATen operations without writes, forward and backward, become programs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch._decomp import core_aten_decompositions, get_decompositions
+from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tinyexplore.frontends.torch.program import LeftToAten, Program
+
+MOST_SIZES = 8  # values of symbolic sizes for which a program is kept
+DECOMPOSED = (
+    "addcdiv addcmul _cdist_forward _fused_moving_avg_obs_fq_helper _log_softmax_backward_data "
+    "_native_batch_norm_legit _native_batch_norm_legit_no_training _scaled_dot_product_flash_attention_for_cpu "
+    "_softmax_backward_data grid_sampler_2d masked_scatter native_batch_norm_backward native_group_norm_backward "
+    "native_layer_norm_backward reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d "
+    "replication_pad3d upsample_bilinear2d upsample_nearest2d index_add diagonal_scatter"
+)
+
+
+@cache
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's own definitions of operations by simpler ones: those of core ATen, and some more."""
+    more = [getattr(torch.ops.aten, name) for name in DECOMPOSED.split() if hasattr(torch.ops.aten, name)]
+    return {**core_aten_decompositions(), **get_decompositions(more)}
+
+
+class Compiler:
+    """Makes a program of each graph that AOTAutograd gives.
+
+    Attributes:
+        make: a program of a graph module.
+        programs: those that were made, in order.
+    """
+
+    def __init__(self, make: Callable[[Any], Program] = Program) -> None:
+        self.make = make
+        self.programs: list[Program] = []
+
+    def __call__(self, module: Any, inputs: Sequence[Any]) -> Any:
+        """The function of a graph, as AOTAutograd calls it."""
+        if any(isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) for value in inputs):
+            return make_boxed_func(self._of_sizes(module))
+        return make_boxed_func(self._program(module))
+
+    def _program(self, module: Any) -> Program:
+        program = self.make(module)
+        self.programs.append(program)
+        if message := program.message():
+            warnings.warn(message, LeftToAten, stacklevel=2)
+        return program
+
+    def _of_sizes(self, module: Any) -> Callable[..., Any]:
+        """A function that has a program for each set of sizes: the graph is traced again with them as constants."""
+        programs: dict[Any, Program] = {}
+
+        def function(*args: Any) -> list[Any]:
+            key = tuple([tuple(one.shape) if isinstance(one, torch.Tensor) else one for one in args])
+            program = programs.get(key)
+            if program is None:
+                while len(programs) >= MOST_SIZES:
+                    programs.pop(next(iter(programs)))
+                program = programs[key] = self._program(_with_sizes(module, args))
+            return program(*args)
+
+        return function
+
+
+def _with_sizes(module: Any, args: Sequence[Any]) -> Any:
+    """A graph with symbolic sizes, traced with the sizes of these arguments."""
+
+    def interpreted(*values: Any) -> Any:
+        return torch.fx.Interpreter(module).run(*values)
+
+    with torch.fx.traceback.preserve_node_meta():
+        return make_fx(interpreted, tracing_mode="fake", _allow_non_fake_inputs=True)(*args)
+
+
+def compiled(compiler: Compiler, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """A graph of Dynamo as a function, forward and backward, whose ATen graphs the compiler gets."""
+    with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False):
+        function: Callable[..., Any] = aot_module_simplified(
+            module, inputs, fw_compiler=compiler, bw_compiler=compiler, decompositions=decompositions()
+        )
+    return function
+
+
+def tinyexplore(module: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """`torch.compile(f, backend="tinyexplore")`: f on Tensors, forward and backward.
+
+    Operations without a translation run in ATen; a `LeftToAten` warning lists them.
+
+    Args:
+        module: the graph that Dynamo found.
+        inputs: fake tensors of its arguments.
+        options: none are known.
+
+    Raises:
+        TypeError: an option was given.
+    """
+    if options.pop("mode", None) not in (None, "default") or options.pop("options", None) or options:
+        raise TypeError('the backend "tinyexplore" takes no mode and no options')
+    return compiled(Compiler(), module, inputs)

@@ -1,0 +1,27 @@
+"""ATen operations by kind. Each is a function of a `Call` and the operation's arguments; importing enters them all."""
+
+from tinyexplore.frontends.torch.operations import (
+    convolution,
+    creation,
+    elementwise,
+    indexing,
+    movement,
+    normalization,
+    ordering,
+    pooling,
+    products,
+    reduction,
+)
+
+__all__ = [
+    "convolution",
+    "creation",
+    "elementwise",
+    "indexing",
+    "movement",
+    "normalization",
+    "ordering",
+    "pooling",
+    "products",
+    "reduction",
+]

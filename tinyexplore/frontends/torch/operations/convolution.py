@@ -1,0 +1,78 @@
+"""Convolutions and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.tensor import Tensor
+
+
+def per_axis(values: Sequence[int] | int, count: int) -> tuple[int, ...]:
+    """One number for each of `count` axes."""
+    if isinstance(values, int):
+        return (values,) * count
+    return tuple(values) * count if len(values) == 1 else tuple(values)
+
+
+def sides(padding: Sequence[int]) -> list[int]:
+    """Padding before and after each axis, the last axis first."""
+    return [amount for one in reversed(padding) for amount in (one, one)]
+
+
+@aten("convolution")
+def convolution(
+    call: Call,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """A convolution over the axes after the first two, or a transposed one."""
+    count = weight.ndim - 2
+    if count == 0 or x.ndim != weight.ndim or 0 in call.shape or 0 in x.shape:
+        raise NotTranslated("a convolution without axes, without a batch, or without elements")
+    step, pad, spread = per_axis(stride, count), per_axis(padding, count), per_axis(dilation, count)
+    if transposed:
+        extra = per_axis(output_padding, count)
+        return x.conv_transpose2d(weight, bias, groups, step, spread, pad, extra)
+    return x.conv2d(weight, bias, groups, step, spread, sides(pad))
+
+
+@aten("convolution_backward")
+def convolution_backward(
+    call: Call,
+    gradient: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias_sizes: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    wanted: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The gradients for the input, the weight and the bias, by the tape's rules for the convolution."""
+    operand, kernel = x.detach(), weight.detach()
+    targets = [tensor.requires_grad_() for tensor, flag in zip((operand, kernel), wanted) if flag]
+    found: list[Tensor] = []
+    if targets:
+        shown = Call(gradient, ())
+        with Tensor.inference_mode(False):
+            output = convolution(
+                shown, operand, kernel, None, stride, padding, dilation, transposed, output_padding, groups
+            )
+            found = output.gradient(*targets, gradient=gradient)
+    results = iter([one.detach() for one in found])
+    of_x = next(results) if wanted[0] else None
+    of_weight = next(results) if wanted[1] else None
+    of_bias = gradient.sum((0, *range(2, gradient.ndim))) if wanted[2] else None
+    return of_x, of_weight, of_bias

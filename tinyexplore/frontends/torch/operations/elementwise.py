@@ -1,0 +1,501 @@
+"""Operations on each element: arithmetic, comparisons, bits, functions of one number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.tensor import Tensor
+
+
+def is_float(value: Any) -> bool:
+    return isinstance(value, Tensor) and dtypes.is_float(value.dtype)
+
+
+# *** arithmetic ***
+
+
+@aten("add")
+def add(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
+    """a + alpha · b; of booleans, or."""
+    left, right = call.tensor(a), call.tensor(b)
+    if alpha != 1:
+        right = right * alpha
+    return left | right if call.dtype is dtypes.bool else left + right
+
+
+@aten("sub")
+def sub(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
+    """a - alpha · b."""
+    return call.tensor(a) - (call.tensor(b) * alpha if alpha != 1 else call.tensor(b))
+
+
+@aten("rsub")
+def rsub(call: Call, a: Any, b: Any, alpha: float = 1) -> Tensor:
+    """b - alpha · a."""
+    return sub(call, b, a, alpha=alpha)
+
+
+@aten("mul")
+def mul(call: Call, a: Any, b: Any) -> Tensor:
+    """a · b; of booleans, and."""
+    left, right = call.tensor(a), call.tensor(b)
+    return left & right if call.dtype is dtypes.bool else left * right
+
+
+@aten("div", "true_divide")
+def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """a / b; with `rounding_mode`, rounded towards zero ("trunc") or down ("floor")."""
+    if rounding_mode is None:
+        return call.tensor(a) / call.tensor(b)
+    left, right = call.promoted(a, b)
+    mode: Any = rounding_mode
+    return left.div(right, rounding_mode=mode).cast(call.dtype)
+
+
+@aten("floor_divide")
+def floor_divide(call: Call, a: Any, b: Any) -> Tensor:
+    """The quotient rounded down."""
+    return div(call, a, b, rounding_mode="floor")
+
+
+@aten("remainder")
+def remainder(call: Call, a: Any, b: Any) -> Tensor:
+    """What division leaves, with the sign of the divisor."""
+    left, right = call.promoted(a, b)
+    return left.mod(right)
+
+
+@aten("fmod")
+def fmod(call: Call, a: Any, b: Any) -> Tensor:
+    """What division leaves, with the sign of the dividend."""
+    left, right = call.promoted(a, b)
+    return left.fmod(right)
+
+
+@aten("pow")
+def power(call: Call, a: Any, b: Any) -> Tensor:
+    """a to the power of b."""
+    if isinstance(b, (int, float)) and is_float(a):
+        return _known_power(call, a.cast(call.dtype), b)
+    left, right = call.tensor(a), call.tensor(b)
+    if not dtypes.is_float(call.dtype):
+        return integer_power(call, left, b if isinstance(b, int) else right)
+    return left.pow(right)
+
+
+def _known_power(call: Call, base: Tensor, exponent: float) -> Tensor:
+    """A power with a constant exponent: by products, roots and the reciprocal where they are exact."""
+    if exponent == 0:
+        return call.full(1)
+    if exponent in (1, 2, 3):
+        square = base if exponent == 1 else base * base
+        return square * base if exponent == 3 else square
+    if exponent == -1:
+        return base.reciprocal()
+    if exponent == 0.5:
+        return base.sqrt()
+    return base.rsqrt() if exponent == -0.5 else base.pow(exponent)
+
+
+def integer_power(call: Call, base: Tensor, exponent: Any) -> Tensor:
+    """A power of integers by repeated squaring; of a negative exponent, 0 unless the base is 1 or -1."""
+    if dtypes.is_bool(call.dtype):
+        raise NotTranslated("pow of booleans")
+    power = exponent if isinstance(exponent, Tensor) else Tensor.full((), exponent, dtype=call.dtype)
+    result = Tensor.full((), 1, dtype=call.dtype)
+    square, left = base, power.maximum(0) if not dtypes.is_unsigned(call.dtype) else power
+    for _ in range(call.dtype.bits if isinstance(exponent, Tensor) else max(exponent, 1).bit_length()):
+        result = (left & 1).ne(0).where(result * square, result)
+        square, left = square * square, left >> 1
+    if dtypes.is_unsigned(call.dtype):
+        return result
+    odd = (power & 1).ne(0)
+    inverse = (base == 1).where(1, (base == -1).where(odd.where(-1, 1), 0)).cast(call.dtype)
+    return (power < 0).where(inverse, result)
+
+
+@aten("maximum", "clamp_min")
+def maximum(call: Call, a: Any, b: Any) -> Tensor:
+    """The larger one; not a number where one is not."""
+    left, right = call.tensor(a), call.tensor(b)
+    return left.maximum(right)
+
+
+@aten("minimum", "clamp_max")
+def minimum(call: Call, a: Any, b: Any) -> Tensor:
+    """The smaller one; not a number where one is not."""
+    left, right = call.tensor(a), call.tensor(b)
+    return left.minimum(right)
+
+
+@aten("fmax")
+def fmax(call: Call, a: Any, b: Any) -> Tensor:
+    """The larger one; the number where the other is not one."""
+    return _the_number(call, a, b, "maximum")
+
+
+@aten("fmin")
+def fmin(call: Call, a: Any, b: Any) -> Tensor:
+    """The smaller one; the number where the other is not one."""
+    return _the_number(call, a, b, "minimum")
+
+
+def _the_number(call: Call, a: Any, b: Any, name: str) -> Tensor:
+    left, right = call.tensor(a), call.tensor(b)
+    found: Tensor = getattr(left, name)(right)
+    if not dtypes.is_float(call.dtype):
+        return found
+    return left.isnan().where(right, right.isnan().where(left, found))
+
+
+@aten("clamp", "clip")
+def clamp(call: Call, a: Tensor, low: Any = None, high: Any = None) -> Tensor:
+    """The value, not below `low` and not above `high`."""
+    found = call.tensor(a)
+    if low is not None:
+        found = maximum(call, found, low)
+    return found if high is None else minimum(call, found, high)
+
+
+@aten("hardtanh")
+def hardtanh(call: Call, a: Tensor, low: float = -1, high: float = 1) -> Tensor:
+    """The value between two numbers."""
+    return clamp(call, a, low, high)
+
+
+@aten("atan2")
+def atan2(call: Call, y: Any, x: Any) -> Tensor:
+    """The angle of the point (x, y)."""
+    up, right = call.tensor(y), call.tensor(x)
+    one = Tensor.full((), 1.0, dtype=call.dtype)
+    same = (up.isinf() & right.isinf()) | ((up == 0) & (right == 0))  # only the signs count
+    over = (up.isinf() & right.isinf()).where(one.copysign(up), up)
+    under = same.where(one.copysign(right), right)
+    angle = (over / under).atan()
+    return _is_negative(under).where(angle + Tensor.full((), math.pi, dtype=call.dtype).copysign(up), angle)
+
+
+def _is_negative(x: Tensor) -> Tensor:
+    """True for negative numbers and for -0."""
+    if not dtypes.is_float(x.dtype):
+        return x < 0
+    return Tensor.full((), 1.0, dtype=x.dtype).copysign(x) < 0
+
+
+@aten("hypot")
+def hypot(call: Call, a: Any, b: Any) -> Tensor:
+    """The length of (a, b)."""
+    left, right = call.tensor(a).abs(), call.tensor(b).abs()
+    most, least = left.maximum(right), left.minimum(right)
+    ratio = (most == 0).where(0.0, least / most)
+    found = most * (ratio * ratio + 1).sqrt()
+    found = (left.isinf() | right.isinf()).where(float("inf"), found)
+    return (left.isnan() & ~right.isinf()).where(left, (right.isnan() & ~left.isinf()).where(right, found))
+
+
+@aten("logaddexp")
+def logaddexp(call: Call, a: Any, b: Any) -> Tensor:
+    """log(exp(a) + exp(b))."""
+    return call.tensor(a).logaddexp(call.tensor(b))
+
+
+@aten("copysign")
+def copysign(call: Call, a: Any, b: Any) -> Tensor:
+    """The size of a with the sign of b."""
+    return call.tensor(a).copysign(call.tensor(b))
+
+
+@aten("lerp")
+def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
+    """a + weight · (b - a)."""
+    start, end, share = call.tensor(a), call.tensor(b), call.tensor(weight)
+    step = end - start
+    return (share.abs() < 0.5).where(start + share * step, end - step * (1 - share))
+
+
+@aten("addcmul")
+def addcmul(call: Call, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) -> Tensor:
+    """a + value · b · c."""
+    return call.tensor(a) + call.tensor(b) * call.tensor(c) * value
+
+
+@aten("addcdiv")
+def addcdiv(call: Call, a: Tensor, b: Tensor, c: Tensor, *, value: float = 1) -> Tensor:
+    """a + value · b / c."""
+    return call.tensor(a) + call.tensor(b) / call.tensor(c) * value
+
+
+# *** comparisons and logic ***
+
+
+def _compare(name: str) -> None:
+    def compare(call: Call, a: Any, b: Any) -> Tensor:
+        left, right = call.promoted(a, b)
+        found: Tensor = getattr(left, name)(right)
+        return found
+
+    compare.__doc__ = f"The comparison {name}, in the operands' common dtype."
+    aten(name)(compare)
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _compare(_name)
+
+
+@aten("logical_and")
+def logical_and(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """Both are not 0."""
+    return a.cast(dtypes.bool) & b.cast(dtypes.bool)
+
+
+@aten("logical_or")
+def logical_or(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """One is not 0."""
+    return a.cast(dtypes.bool) | b.cast(dtypes.bool)
+
+
+@aten("logical_xor")
+def logical_xor(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """One is 0, the other is not."""
+    return a.cast(dtypes.bool) ^ b.cast(dtypes.bool)
+
+
+@aten("logical_not")
+def logical_not(call: Call, a: Tensor) -> Tensor:
+    """It is 0."""
+    return ~a.cast(dtypes.bool)
+
+
+@aten("where")
+def where(call: Call, condition: Tensor, a: Any = None, b: Any = None) -> Tensor:
+    """a where the condition holds, else b."""
+    if a is None:
+        raise NotTranslated("the size of where(condition) depends on values")
+    return condition.cast(dtypes.bool).where(call.tensor(a), call.tensor(b))
+
+
+@aten("masked_fill")
+def masked_fill(call: Call, a: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`value` where the mask is true."""
+    return mask.where(call.tensor(value), call.tensor(a))
+
+
+# *** bits ***
+
+
+@aten("bitwise_and", "__and__")
+def bitwise_and(call: Call, a: Any, b: Any) -> Tensor:
+    """The bits that both have."""
+    left, right = call.promoted(a, b)
+    return left & right
+
+
+@aten("bitwise_or", "__or__")
+def bitwise_or(call: Call, a: Any, b: Any) -> Tensor:
+    """The bits that one has."""
+    left, right = call.promoted(a, b)
+    return left | right
+
+
+@aten("bitwise_xor", "__xor__")
+def bitwise_xor(call: Call, a: Any, b: Any) -> Tensor:
+    """The bits that one of them has alone."""
+    left, right = call.promoted(a, b)
+    return left ^ right
+
+
+@aten("bitwise_not")
+def bitwise_not(call: Call, a: Tensor) -> Tensor:
+    """The bits that it has not."""
+    return ~a
+
+
+def _shift_amount(call: Call, amount: Any) -> int:
+    if isinstance(amount, int) and 0 <= amount < call.common.bits and not dtypes.is_float(call.common):
+        return amount
+    raise NotTranslated("a shift by what is no constant below the number of bits")
+
+
+@aten("bitwise_left_shift", "__lshift__")
+def bitwise_left_shift(call: Call, a: Any, b: Any) -> Tensor:
+    """Shifted to the left by a constant."""
+    amount = _shift_amount(call, b)
+    return call.promoted(a)[0] << amount
+
+
+@aten("bitwise_right_shift", "__rshift__")
+def bitwise_right_shift(call: Call, a: Any, b: Any) -> Tensor:
+    """Shifted to the right by a constant."""
+    amount = _shift_amount(call, b)
+    return call.promoted(a)[0] >> amount
+
+
+# *** functions of one number ***
+
+
+def _of_float(name: str) -> None:
+    def function(call: Call, a: Tensor) -> Tensor:
+        found: Tensor = getattr(call.tensor(a), name)()
+        return found
+
+    function.__doc__ = f"The function {name}; of integers, as floats."
+    aten(name)(function)
+
+
+for _name in (
+    "exp exp2 log log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf sigmoid "
+    "reciprocal"
+).split():
+    _of_float(_name)
+
+
+def _rounding(name: str) -> None:
+    def function(call: Call, a: Tensor) -> Tensor:
+        found: Tensor = getattr(a, name)() if is_float(a) else a
+        return found
+
+    function.__doc__ = f"The function {name}; integers stay as they are."
+    aten(name)(function)
+
+
+for _name in ("floor", "ceil", "trunc"):
+    _rounding(_name)
+
+
+@aten("round")
+def round_(call: Call, a: Tensor, *, decimals: int = 0) -> Tensor:
+    """Rounded to the nearest number, halves to the even one."""
+    if not is_float(a):
+        return a
+    if decimals == 0:
+        return a.round()
+    scale = 10.0 ** abs(decimals)
+    return (a * scale).round() / scale if decimals > 0 else (a / scale).round() * scale
+
+
+@aten("expm1")
+def expm1(call: Call, a: Tensor) -> Tensor:
+    """exp(a) - 1, exact near 0."""
+    return exp_minus_1(call.tensor(a))
+
+
+def exp_minus_1(x: Tensor) -> Tensor:
+    """exp(x) - 1, exact near 0: (exp(x) - 1) · x / log(exp(x)) undoes the rounding of exp."""
+    power = x.exp()
+    less = power - 1
+    near = less * x / power.log()
+    found = (power == 1).where(x, (x.abs() < 0.5).where(near, less))
+    return (power == 0).where(-1.0, found)
+
+
+@aten("log1p")
+def log1p(call: Call, a: Tensor) -> Tensor:
+    """log(1 + a), exact near 0."""
+    return log_plus_1(call.tensor(a))
+
+
+def log_plus_1(x: Tensor) -> Tensor:
+    """log(1 + x), exact near 0: log(u) · x / (u - 1) undoes the rounding of u = 1 + x."""
+    more = x + 1
+    near = more.log() * x / (more - 1)
+    found = (more == 1).where(x, near)
+    return (x == float("inf")).where(x, found)
+
+
+@aten("neg")
+def neg(call: Call, a: Tensor) -> Tensor:
+    """The value with the other sign."""
+    return -a
+
+
+@aten("abs")
+def absolute(call: Call, a: Tensor) -> Tensor:
+    """The value without its sign."""
+    return a if dtypes.is_unsigned(a.dtype) or dtypes.is_bool(a.dtype) else a.abs()
+
+
+@aten("sign", "sgn")
+def sign(call: Call, a: Tensor) -> Tensor:
+    """-1, 0 or 1."""
+    if dtypes.is_bool(a.dtype):
+        return a
+    if not dtypes.is_float(a.dtype):
+        return (a > 0).cast(a.dtype) if dtypes.is_unsigned(a.dtype) else (a > 0).cast(a.dtype) - (a < 0).cast(a.dtype)
+    return (a > 0).where(1.0, (a < 0).where(-1.0, 0.0)).cast(a.dtype)
+
+
+@aten("signbit")
+def signbit(call: Call, a: Tensor) -> Tensor:
+    """The sign's bit is set."""
+    return _is_negative(a)
+
+
+@aten("isnan")
+def isnan(call: Call, a: Tensor) -> Tensor:
+    """It is not a number."""
+    return a.isnan() if is_float(a) else call.full(False)
+
+
+@aten("isinf")
+def isinf(call: Call, a: Tensor) -> Tensor:
+    """It is infinite."""
+    return a.isinf() if is_float(a) else call.full(False)
+
+
+@aten("isfinite")
+def isfinite(call: Call, a: Tensor) -> Tensor:
+    """It is finite."""
+    return a.isfinite() if is_float(a) else call.full(True)
+
+
+@aten("square")
+def square(call: Call, a: Tensor) -> Tensor:
+    """a · a."""
+    return mul(call, a, a)
+
+
+@aten("relu")
+def relu(call: Call, a: Tensor) -> Tensor:
+    """The value, not below 0."""
+    return a.maximum(0)
+
+
+@aten("leaky_relu")
+def leaky_relu(call: Call, a: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """The value; below 0, a part of it."""
+    return (a > 0).where(a, a * negative_slope)
+
+
+@aten("elu")
+def elu(call: Call, a: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    """The value; below 0, alpha · (exp(a) - 1)."""
+    return (a > 0).where(a * scale, exp_minus_1(a * input_scale) * (alpha * scale))
+
+
+@aten("gelu")
+def gelu(call: Call, a: Tensor, *, approximate: str = "none") -> Tensor:
+    """a · Φ(a), with the normal distribution's Φ, or its approximation by tanh."""
+    if approximate == "none":
+        wide = a if a.dtype is dtypes.float64 else a.cast(dtypes.float32)
+        return (wide * 0.5 * ((wide * math.sqrt(0.5)).erf() + 1)).cast(a.dtype)
+    wide = a if a.dtype is dtypes.float64 else a.cast(dtypes.float32)
+    inner = (wide + wide * wide * wide * 0.044715) * math.sqrt(2 / math.pi)
+    return (wide * 0.5 * (inner.tanh() + 1)).cast(a.dtype)
+
+
+# *** dtypes ***
+
+
+@aten("_to_copy", "convert_element_type", "to")
+def convert(call: Call, a: Tensor, *args: Any, **options: Any) -> Tensor:
+    """The values in another dtype."""
+    return a.cast(call.dtype)
+
+
+@aten("view.dtype")
+def view_dtype(call: Call, a: Tensor, dtype: Any) -> Tensor:
+    """The bits read as another dtype."""
+    return a.bitcast(call.dtype)

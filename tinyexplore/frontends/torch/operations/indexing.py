@@ -1,0 +1,171 @@
+"""Operations that pick or place elements by tensors of indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.tensor import Tensor
+
+
+@aten("gather")
+def gather(call: Call, a: Tensor, axis: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """The elements that an index names along an axis."""
+    if 0 in call.shape:
+        return call.full(0)
+    if not a.ndim:
+        return a.reshape(call.shape)
+    if not index.ndim:
+        return a.gather(axis, index.reshape((1,))).reshape(())
+    return a.gather(axis, index)
+
+
+@aten("index", "_unsafe_index")
+def index(call: Call, a: Tensor, places: Sequence[Tensor | None]) -> Tensor:
+    """The elements that indices of several axes name."""
+    if any(place is not None and dtypes.is_bool(place.dtype) for place in places):
+        raise NotTranslated("the size of what a mask picks depends on values")
+    if any(place is not None and place.dtype is dtypes.uint8 for place in places):
+        raise NotTranslated("a mask of uint8")
+    if 0 in call.shape:
+        return call.full(0)
+    return a[tuple([slice(None) if place is None else place for place in places])]
+
+
+@aten("index_select")
+def index_select(call: Call, a: Tensor, axis: int, places: Tensor) -> Tensor:
+    """Parts of an axis by their numbers."""
+    if 0 in call.shape:
+        return call.full(0)
+    if not a.ndim:
+        return a.reshape(call.shape)
+    return a[tuple([slice(None)] * (axis % a.ndim) + [places.reshape((-1,))])]
+
+
+@aten("embedding")
+def embedding(call: Call, weight: Tensor, places: Tensor, *options: Any) -> Tensor:
+    """The rows of a table."""
+    return call.full(0) if 0 in call.shape else weight[places]
+
+
+@aten("embedding_dense_backward")
+def embedding_dense_backward(
+    call: Call, gradient: Tensor, places: Tensor, rows: int, padding: int, by_frequency: bool
+) -> Tensor:
+    """The gradient of the rows: the sum over where each was picked."""
+    if by_frequency:
+        raise NotTranslated("gradients scaled by how often a row was picked")
+    width, count = gradient.shape[-1], places.numel()
+    flat = gradient.reshape((count, width))
+    numbers = places.reshape((count, 1)).expand((count, width))
+    if padding >= 0:
+        flat = (numbers == padding).where(0, flat)
+    return Tensor.zeros(rows, width, dtype=gradient.dtype).scatter_reduce(0, numbers, flat, "sum")
+
+
+def _cut(source: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The part of a source that has the shape of the index."""
+    return source if source.shape == shape else source.shrink(tuple([(0, size) for size in shape]))
+
+
+def _placed(call: Call, a: Tensor, axis: int, places: Tensor, source: Any, reduce: str, include: bool = True) -> Tensor:
+    """a with elements of the source at the places of an axis, alone ("") or reduced."""
+    if not a.ndim:
+        source = source.reshape((1,)) if isinstance(source, Tensor) else source
+        return _placed(call, a.reshape((1,)), 0, places.reshape((1,)), source, reduce, include).reshape(())
+    if 0 in places.shape:
+        return a
+    if not places.ndim:
+        places, source = places.reshape((1,)), source.reshape((1,)) if isinstance(source, Tensor) else source
+    if not isinstance(source, Tensor):
+        source = Tensor.full(places.shape, source, dtype=a.dtype)
+    part = _cut(source, places.shape).cast(a.dtype)
+    if not reduce:
+        return a.scatter(axis, places, part)
+    return a.scatter_reduce(axis, places, part, reduce, include)
+
+
+@aten("scatter")
+def scatter(call: Call, a: Tensor, axis: int, places: Tensor, source: Any, *, reduce: str | None = None) -> Tensor:
+    """a with elements of the source at the places of an axis."""
+    return _placed(call, a, axis, places, source, {None: "", "add": "sum", "multiply": "prod"}[reduce])
+
+
+@aten("scatter_add")
+def scatter_add(call: Call, a: Tensor, axis: int, places: Tensor, source: Tensor) -> Tensor:
+    """a with elements of the source added at the places of an axis."""
+    return _placed(call, a, axis, places, source, "sum")
+
+
+@aten("scatter_reduce")
+def scatter_reduce(
+    call: Call, a: Tensor, axis: int, places: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """a with elements of the source reduced into the places of an axis."""
+    return _placed(call, a, axis, places, source, reduce, include_self)
+
+
+@aten("index_add")
+def index_add(call: Call, a: Tensor, axis: int, places: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    """a with parts of the source added to parts of an axis."""
+    if not a.ndim or 0 in source.shape or not source.ndim:
+        raise NotTranslated("index_add without axes or elements")
+    axis %= a.ndim
+    shape = tuple([source.shape[axis] if number == axis else 1 for number in range(a.ndim)])
+    wide = places.reshape(shape).expand(source.shape)
+    part = source * alpha if alpha != 1 else source
+    return a.scatter_reduce(axis, wide, part.cast(a.dtype), "sum")
+
+
+@aten("index_put", "_unsafe_index_put")
+def index_put(
+    call: Call, a: Tensor, places: Sequence[Tensor | None], value: Tensor, accumulate: bool = False
+) -> Tensor:
+    """a with a value at, or added to, the places that indices of several axes name."""
+    given = [place for place in places if place is not None]
+    if any(place.dtype in (dtypes.bool, dtypes.uint8) for place in given):
+        return _masked_put(a, places, value, accumulate)
+    if 0 in a.shape or any(0 in place.shape for place in given) or not given:
+        return a if given else value.cast(a.dtype).expand(a.shape)
+    axes = [axis for axis, place in enumerate(places) if place is not None]
+    sizes = _broadcast([place.shape for place in given])
+    others = [axis for axis in range(a.ndim) if axis not in axes]
+    strides = [math.prod(a.shape[axis + 1 :]) for axis in range(a.ndim)]
+    flat = Tensor.zeros(*sizes, *[1] * len(others), dtype=dtypes.int64)
+    for axis, place in zip(axes, given):
+        number = place.cast(dtypes.int64)
+        number = (number < 0).where(number + a.shape[axis], number) * strides[axis]
+        flat = flat + number.reshape((*[1] * (len(sizes) - number.ndim), *number.shape, *[1] * len(others)))
+    for at, axis in enumerate(others):
+        steps = Tensor.arange(a.shape[axis]).cast(dtypes.int64) * strides[axis]
+        flat = flat + steps.reshape(tuple([a.shape[axis] if at == other else 1 for other in range(len(others))]))
+    shape = (*sizes, *[a.shape[axis] for axis in others])
+    flat = flat.expand(shape)
+    is_together = axes == list(range(axes[0], axes[-1] + 1))
+    first = axes[0] if is_together else 0
+    seen = (*shape[len(sizes) : len(sizes) + first], *sizes, *shape[len(sizes) + first :])
+    spread = value.cast(a.dtype).reshape((*[1] * (len(seen) - value.ndim), *value.shape)).expand(seen)
+    order = (*range(first, first + len(sizes)), *range(first), *range(first + len(sizes), len(seen)))
+    spread = spread.permute(order).reshape((-1,)) if len(seen) else spread.reshape((1,))
+    memory, numbers = a.reshape((-1,)), flat.reshape((-1,))
+    if accumulate:
+        return memory.scatter_reduce(0, numbers, spread, "sum").reshape(a.shape)
+    return memory.scatter(0, numbers, spread).reshape(a.shape)
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    rank = max(len(shape) for shape in shapes)
+    padded = [(*[1] * (rank - len(shape)), *shape) for shape in shapes]
+    return tuple([0 if 0 in sizes else max(sizes) for sizes in zip(*padded)])
+
+
+def _masked_put(a: Tensor, places: Sequence[Tensor | None], value: Tensor, accumulate: bool) -> Tensor:
+    """One value where a mask over the first axes is true."""
+    if len(places) != 1 or places[0] is None or value.numel() != 1 or not dtypes.is_bool(places[0].dtype):
+        raise NotTranslated("values placed by a mask")
+    mask = places[0].reshape((*places[0].shape, *[1] * (a.ndim - places[0].ndim)))
+    one = value.cast(a.dtype).reshape(())
+    return mask.where(a + one if accumulate else one, a)

@@ -1,0 +1,236 @@
+"""Operations that move elements: other shapes, orders, parts and joins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tinyexplore.frontends.torch.table import Call, aten
+from tinyexplore.tensor import Tensor
+
+
+@aten(
+    *("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy", "unsqueeze", "unsqueeze_copy"),
+    *("squeeze", "squeeze_copy", "flatten", "_reshape_alias"),
+)
+def view(call: Call, a: Tensor, *args: Any) -> Tensor:
+    """The same elements in another shape."""
+    return a.reshape(call.shape)
+
+
+@aten(
+    *("clone", "alias", "detach", "alias_copy", "detach_copy", "lift", "lift_fresh", "lift_fresh_copy"),
+    *("contiguous", "view_of", "positive", "_conj_physical", "conj_physical", "resolve_conj", "resolve_neg"),
+)
+def same(call: Call, a: Tensor, *args: Any, **options: Any) -> Tensor:
+    """The same values."""
+    return a
+
+
+@aten("copy")
+def copy(call: Call, a: Tensor, b: Tensor, non_blocking: bool = False) -> Tensor:
+    """The values of b, in the shape and dtype of a."""
+    return b.cast(call.dtype).expand(call.shape)
+
+
+@aten("expand", "expand_copy")
+def expand(call: Call, a: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
+    """Axes of size 1 repeated."""
+    return a.reshape((*[1] * (len(call.shape) - a.ndim), *a.shape)).expand(call.shape)
+
+
+@aten("broadcast_in_dim")
+def broadcast_in_dim(call: Call, a: Tensor, shape: Sequence[int], axes: Sequence[int]) -> Tensor:
+    """The axes put at places of a larger shape, and repeated."""
+    sizes = [1] * len(call.shape)
+    for place, size in zip(axes, a.shape):
+        sizes[place] = size
+    return a.reshape(tuple(sizes)).expand(call.shape)
+
+
+@aten("permute", "permute_copy")
+def permute(call: Call, a: Tensor, order: Sequence[int]) -> Tensor:
+    """The axes in another order."""
+    return a.permute(tuple(order)) if len(order) else a
+
+
+@aten("transpose", "transpose_copy")
+def transpose(call: Call, a: Tensor, first: int, second: int) -> Tensor:
+    """Two axes exchanged."""
+    return a.transpose(first, second) if a.ndim else a
+
+
+@aten("t", "t_copy")
+def matrix_transpose(call: Call, a: Tensor) -> Tensor:
+    """A matrix transposed."""
+    return a.transpose(0, 1) if a.ndim == 2 else a
+
+
+@aten("flip", "rev")
+def flip(call: Call, a: Tensor, axes: Sequence[int]) -> Tensor:
+    """Axes backwards."""
+    return a.flip(tuple([axis % a.ndim for axis in axes])) if a.ndim and len(axes) else a
+
+
+@aten("repeat")
+def repeat(call: Call, a: Tensor, counts: Sequence[int]) -> Tensor:
+    """Copies side by side."""
+    if not len(counts):
+        return a
+    if math.prod(call.shape) == 0:
+        return call.full(0)
+    return a.reshape((*[1] * (len(counts) - a.ndim), *a.shape)).repeat(tuple(counts))
+
+
+def _range(size: int, start: Any, end: Any, step: int) -> range:
+    """The places that a slice names."""
+    last = None if end is None or end > 2**60 else end
+    return range(*slice(start, last, step).indices(size))
+
+
+@aten("slice", "slice_copy")
+def slice_(call: Call, a: Tensor, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Tensor:
+    """Every `step`-th part of an axis."""
+    axis %= a.ndim
+    places = _range(a.shape[axis], start, end, step)
+    stop = max(places.start, places.stop)
+    return a[tuple([slice(None)] * axis + [slice(places.start, stop, step)])]
+
+
+@aten("select", "select_copy")
+def select(call: Call, a: Tensor, axis: int, place: int) -> Tensor:
+    """One part of an axis, without the axis."""
+    return a[tuple([slice(None)] * (axis % a.ndim) + [int(place)])]
+
+
+@aten("narrow", "narrow_copy")
+def narrow(call: Call, a: Tensor, axis: int, start: int, length: int) -> Tensor:
+    """A piece of an axis."""
+    return slice_(call, a, axis, start, start + length)
+
+
+@aten("slice_scatter")
+def slice_scatter(
+    call: Call, a: Tensor, source: Tensor, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Tensor:
+    """a with a slice of an axis replaced."""
+    axis %= a.ndim
+    places = _range(a.shape[axis], start, end, step)
+    if len(places) == 0:
+        return a
+    value = source.cast(a.dtype)
+    if len(places) == a.shape[axis]:
+        return value
+    if step == 1:
+        before, after = [slice(None)] * a.ndim, [slice(None)] * a.ndim
+        before[axis], after[axis] = slice(0, places.start), slice(places.stop, None)
+        return joined([a[tuple(before)], value, a[tuple(after)]], axis)
+    at = Tensor.arange(a.shape[axis])
+    distance = at - places.start
+    inside = (at >= places.start) & (at < places.stop) & ((distance % step) == 0)
+    number = (distance // step).maximum(0).minimum(len(places) - 1)
+    shape = tuple([a.shape[axis] if place == axis else 1 for place in range(a.ndim)])
+    spread = value.gather(axis, number.reshape(shape).expand(a.shape))
+    return inside.reshape(shape).expand(a.shape).where(spread, a)
+
+
+def joined(parts: Sequence[Tensor], axis: int) -> Tensor:
+    """Tensors one after the other; those without elements are left out."""
+    kept = [part for part in parts if part.shape[axis] != 0] or list(parts[:1])
+    return kept[0] if len(kept) == 1 else kept[0].cat(*kept[1:], dim=axis)
+
+
+@aten("select_scatter")
+def select_scatter(call: Call, a: Tensor, source: Tensor, axis: int, place: int) -> Tensor:
+    """a with one part of an axis replaced."""
+    axis %= a.ndim
+    at = place % a.shape[axis]
+    return slice_scatter(call, a, source.unsqueeze(axis), axis, at, at + 1)
+
+
+@aten("cat", "concat", "concatenate")
+def cat(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors one after the other; empty ones of one axis do not count."""
+    parts = [part.cast(call.dtype) for part in tensors if part.shape != (0,)]
+    if not parts:
+        return call.full(0)
+    return joined(parts, axis % parts[0].ndim)
+
+
+@aten("stack")
+def stack(call: Call, tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors along a new axis."""
+    parts = [part.cast(call.dtype) for part in tensors]
+    return parts[0].stack(*parts[1:], dim=axis)
+
+
+@aten("split_with_sizes", "split_with_sizes_copy")
+def split_with_sizes(call: Call, a: Tensor, sizes: Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Pieces of given sizes of an axis."""
+    axis %= a.ndim
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
+    return [slice_(call, a, axis, start, start + size) for start, size in zip(starts, sizes)]
+
+
+@aten("split", "split_copy")
+def split(call: Call, a: Tensor, size: int, axis: int = 0) -> list[Tensor]:
+    """Pieces of one size of an axis."""
+    length = a.shape[axis % a.ndim]
+    if size == 0:
+        return [a]
+    return split_with_sizes(call, a, [min(size, length - at) for at in range(0, max(length, 1), size)], axis)
+
+
+@aten("unbind", "unbind_copy")
+def unbind(call: Call, a: Tensor, axis: int = 0) -> list[Tensor]:
+    """The parts of an axis."""
+    return [select(call, a, axis, place) for place in range(a.shape[axis % a.ndim])]
+
+
+@aten("diagonal", "diagonal_copy")
+def diagonal(call: Call, a: Tensor, offset: int = 0, first: int = 0, second: int = 1) -> Tensor:
+    """A diagonal of two axes, as the last axis."""
+    return a.diagonal(offset, first, second)
+
+
+@aten("constant_pad_nd")
+def constant_pad_nd(call: Call, a: Tensor, amounts: Sequence[int], value: Any = 0) -> Tensor:
+    """Padded with a value; negative amounts cut off. The last axis comes first in `amounts`."""
+    pairs = [(0, 0)] * a.ndim
+    for number in range(len(amounts) // 2):
+        pairs[a.ndim - 1 - number] = (amounts[2 * number], amounts[2 * number + 1])
+    if 0 in call.shape:
+        return call.full(0)
+    cut = a[tuple([slice(max(-before, 0), size - max(-after, 0)) for (before, after), size in zip(pairs, a.shape)])]
+    grown = tuple([(max(before, 0), max(after, 0)) for before, after in pairs])
+    if not any(before or after for before, after in grown):
+        return cut
+    if 0 in cut.shape:
+        return call.full(value)
+    if isinstance(value, (bool, int, float)) and value == 0:
+        return cut.pad(grown)
+    inside = Tensor.ones(*cut.shape, dtype="bool").pad(grown)
+    return inside.where(cut.pad(grown), call.tensor(value))
+
+
+@aten("unfold", "unfold_copy")
+def unfold(call: Call, a: Tensor, axis: int, size: int, step: int) -> Tensor:
+    """Windows of an axis, as a new last axis."""
+    if not a.ndim:
+        return a.reshape(call.shape)
+    return a.unfold(axis, size, step)
+
+
+@aten("roll")
+def roll(call: Call, a: Tensor, shifts: Any, axes: Any = ()) -> Tensor:
+    """Axes turned around."""
+    if not a.ndim or 0 in a.shape:
+        return a
+    shift = list(shifts) if isinstance(shifts, (list, tuple)) else [shifts]
+    places = list(axes) if isinstance(axes, (list, tuple)) else [axes]
+    if not places:
+        return a.reshape((-1,)).roll(shift[0], 0).reshape(call.shape)
+    for amount, axis in zip(shift, places):
+        a = a.roll(amount, axis)
+    return a

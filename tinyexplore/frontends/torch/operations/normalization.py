@@ -1,0 +1,110 @@
+"""Softmax and normalization that AOTAutograd leaves whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.tensor import Tensor
+
+
+def _wide(x: Tensor) -> Tensor:
+    """At least float32: what PyTorch computes in."""
+    return x.cast(dtypes.float32) if x.dtype in (dtypes.float16, dtypes.bfloat16) else x
+
+
+@aten("_softmax")
+def softmax(call: Call, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
+    """The exponentials as shares of their sum."""
+    if not a.ndim:
+        return call.full(1)
+    return _wide(a).softmax(axis).cast(call.dtype)
+
+
+@aten("_log_softmax")
+def log_softmax(call: Call, a: Tensor, axis: int, half_to_float: bool) -> Tensor:
+    """The logarithms of softmax."""
+    if not a.ndim:
+        return call.full(0)
+    return _wide(a).log_softmax(axis).cast(call.dtype)
+
+
+def _normalized(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalized values, means and reciprocal standard deviations; the axes stay."""
+    mean = x.mean(axes, True)
+    center = x - mean
+    scale = ((center * center).mean(axes, True) + eps).rsqrt()
+    return center * scale, mean, scale
+
+
+@aten("native_layer_norm")
+def layer_norm(
+    call: Call, x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalized over the last axes; with the means and reciprocal standard deviations."""
+    if 0 in x.shape:
+        raise NotTranslated("normalization of nothing")
+    found, mean, scale = _normalized(_wide(x), tuple(range(x.ndim - len(shape), x.ndim)), eps)
+    if weight is not None:
+        found = found * weight
+    if bias is not None:
+        found = found + bias
+    return found.cast(call.dtype), mean.cast(call.dtype_of(1)), scale.cast(call.dtype_of(2))
+
+
+@aten("native_group_norm")
+def group_norm(
+    call: Call, x: Tensor, weight: Tensor | None, bias: Tensor | None, batch: int, channels: int, size: int,
+    groups: int, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Normalized over groups of channels; with the means and reciprocal standard deviations."""
+    if 0 in x.shape:
+        raise NotTranslated("normalization of nothing")
+    found, mean, scale = _normalized(_wide(x).reshape((batch, groups, -1)), (2,), eps)
+    found = found.reshape(x.shape)
+    along = (1, channels, *[1] * (x.ndim - 2))
+    if weight is not None:
+        found = found * weight.reshape(along)
+    if bias is not None:
+        found = found + bias.reshape(along)
+    means, scales = mean.reshape((batch, groups)), scale.reshape((batch, groups))
+    return found.cast(call.dtype), means.cast(call.dtype_of(1)), scales.cast(call.dtype_of(2))
+
+
+@aten("_native_batch_norm_legit_functional")
+def batch_norm(
+    call: Call,
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Normalized over all axes but the channels', and the running statistics after it."""
+    if 0 in x.shape or not training:
+        raise NotTranslated("batch normalization of nothing, or by running statistics")
+    wide, axes = _wide(x), (0, *range(2, x.ndim))
+    along = (1, x.shape[1], *[1] * (x.ndim - 2))
+    found, mean, scale = _normalized(wide, axes, eps)
+    center = wide - mean
+    count = x.numel() // x.shape[1]
+    unbiased = (center * center).sum(axes) / max(count - 1, 1)
+    if weight is not None:
+        found = found * weight.reshape(along)
+    if bias is not None:
+        found = found + bias.reshape(along)
+    flat = (x.shape[1],)
+    means = mean.reshape(flat)
+    new_mean = means * momentum + running_mean * (1 - momentum)
+    new_var = unbiased * momentum + running_var * (1 - momentum)
+    return (
+        found.cast(call.dtype),
+        means.cast(call.dtype_of(1)),
+        scale.reshape(flat).cast(call.dtype_of(2)),
+        new_mean.cast(call.dtype_of(3)),
+        new_var.cast(call.dtype_of(4)),
+    )

@@ -1,0 +1,69 @@
+"""Operations that sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.torch.table import Call, aten
+from tinyexplore.tensor import Tensor
+
+
+def _one() -> Tensor:
+    return Tensor.full((), 0, dtype=dtypes.int64)
+
+
+@aten("sort.stable")
+def sort_stable(
+    call: Call, a: Tensor, *, stable: Any = None, dim: int = -1, descending: bool = False
+) -> tuple[Tensor, Tensor]:
+    """An axis in order, and where each element was; equal ones stay in order."""
+    return sort(call, a, dim, descending)
+
+
+@aten("sort")
+def sort(call: Call, a: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """An axis in order, and where each element was."""
+    if not a.ndim:
+        return a, _one()
+    values, places = a.sort(axis, descending)
+    return values, places.cast(dtypes.int64)
+
+
+@aten("topk")
+def topk(
+    call: Call, a: Tensor, k: int, axis: int = -1, largest: bool = True, ordered: bool = True
+) -> tuple[Tensor, Tensor]:
+    """The k largest or smallest of an axis, in order."""
+    if not a.ndim:
+        return a.reshape(call.shape), _one().reshape(call.shape)
+    values, places = a.topk(k, axis, largest)
+    return values, places.cast(dtypes.int64)
+
+
+@aten("kthvalue")
+def kthvalue(call: Call, a: Tensor, k: int, axis: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The k-th smallest of an axis, and its place."""
+    if not a.ndim:
+        return a, _one()
+    values, places = a.sort(axis, False)
+    at = tuple([slice(None)] * (axis % a.ndim) + [slice(k - 1, k)])
+    return values[at].reshape(call.shape), places[at].cast(dtypes.int64).reshape(call.shape)
+
+
+@aten("cummax")
+def cummax(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """The running maximum, and its place."""
+    if not a.ndim:
+        return a, _one()
+    values, places = a.cummax(axis)
+    return values, places.cast(dtypes.int64)
+
+
+@aten("cummin")
+def cummin(call: Call, a: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """The running minimum, and its place."""
+    if not a.ndim:
+        return a, _one()
+    values, places = a.cummin(axis)
+    return values, places.cast(dtypes.int64)

@@ -1,0 +1,145 @@
+"""Pooling and its gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.torch.operations.convolution import per_axis, sides
+from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.tensor import Tensor
+
+
+def _batched(x: Tensor, count: int, pool: Callable[[Tensor], Any]) -> Any:
+    """`pool` of a tensor with a batch axis, which is added and removed again where there is none."""
+    if x.ndim == count + 2:
+        return pool(x)
+    found = pool(x.reshape((1, *x.shape)))
+    if isinstance(found, tuple):
+        return tuple([one.reshape(one.shape[1:]) for one in found])
+    return found.reshape(found.shape[1:])
+
+
+def _max_pool(count: int, name: str) -> None:
+    def function(
+        call: Call,
+        x: Tensor,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        dilation: Sequence[int] = (1,),
+        ceil_mode: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        size = per_axis(kernel, count)
+        step = per_axis(stride, count) if stride else size
+        pad, spread = sides(per_axis(padding, count)), per_axis(dilation, count)
+
+        def pool(batch: Tensor) -> Any:
+            return batch.max_pool2d(size, step, spread, pad, ceil_mode=ceil_mode, return_indices=True)
+
+        values, places = _batched(x, count, pool)
+        return values, places.cast(dtypes.int64)
+
+    function.__doc__ = "The largest element of each window, and its place in the unpadded axes."
+    aten(name)(function)
+
+    def backward(
+        call: Call, gradient: Tensor, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+        places: Tensor,
+    ) -> Tensor:  # fmt: skip
+        lead, size = x.shape[: x.ndim - count], math.prod(x.shape[x.ndim - count :])
+        empty = Tensor.zeros(*lead, size, dtype=gradient.dtype)
+        flat = (*lead, math.prod(gradient.shape[x.ndim - count :]))
+        found = empty.scatter_reduce(len(lead), places.reshape(flat), gradient.reshape(flat), "sum")
+        return found.reshape(x.shape)
+
+    backward.__doc__ = "The gradient of the maxima, at the places where they were."
+    aten(f"{name}_backward")(backward)
+
+
+_max_pool(2, "max_pool2d_with_indices")
+_max_pool(3, "max_pool3d_with_indices")
+
+
+def _average(
+    x: Tensor,
+    count: int,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor: int | None = None,
+) -> Tensor:
+    size = per_axis(kernel, count)
+    step = per_axis(stride, count) if stride else size
+    pad = sides(per_axis(padding, count))
+    if divisor is not None and ceil_mode:
+        raise NotTranslated("an average with a divisor whose windows may stand over the end")
+
+    def pool(batch: Tensor) -> Tensor:
+        counted = count_include_pad or divisor is not None
+        return batch.avg_pool2d(size, step, 1, pad, counted, ceil_mode)
+
+    found: Tensor = _batched(x, count, pool)
+    return found if divisor is None else found * (math.prod(size) / divisor)
+
+
+def _avg_pool(count: int) -> None:
+    def function(call: Call, x: Tensor, *args: Any) -> Tensor:
+        return _average(x, count, *args)
+
+    def backward(call: Call, gradient: Tensor, x: Tensor, *args: Any) -> Tensor:
+        operand = x.detach().requires_grad_()
+        with Tensor.inference_mode(False):
+            (found,) = _average(operand, count, *args).gradient(operand, gradient=gradient)
+        return found.detach()
+
+    function.__doc__ = "The mean of each window."
+    backward.__doc__ = "The gradient of the means, by the tape's rules."
+    aten(f"avg_pool{count}d")(function)
+    if count > 1:
+        aten(f"avg_pool{count}d_backward")(backward)
+
+
+for _count in (1, 2, 3):
+    _avg_pool(_count)
+
+
+@aten("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d")
+def adaptive_avg_pool(call: Call, x: Tensor, sizes: Sequence[int]) -> Tensor:
+    """The mean of windows that share an axis out into a given number of parts."""
+    for number, parts in enumerate(sizes):
+        axis = x.ndim - len(sizes) + number
+        x = _shared_out(x, axis, parts)
+    return x
+
+
+def _shared_out(x: Tensor, axis: int, parts: int) -> Tensor:
+    """The means of `parts` windows of an axis: part i begins at i·size/parts and ends at (i + 1)·size/parts."""
+    size = x.shape[axis]
+    if parts == size:
+        return x
+    if parts == 0 or size == 0:
+        raise NotTranslated("adaptive pooling of nothing")
+    if size % parts == 0:
+        return x.reshape((*x.shape[:axis], parts, size // parts, *x.shape[axis + 1 :])).mean(axis + 1)
+    at, part = Tensor.arange(size).reshape(size, 1), Tensor.arange(parts)
+    start, end = part * size // parts, ((part + 1) * size + parts - 1) // parts
+    share = ((at >= start) & (at < end)).cast(x.dtype) / (end - start).cast(x.dtype)
+    return x.transpose(axis, x.ndim - 1).matmul(share).transpose(axis, x.ndim - 1)
+
+
+@aten("_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward")
+def adaptive_avg_pool_backward(call: Call, gradient: Tensor, x: Tensor) -> Tensor:
+    """The gradient of the means, by the tape's rules."""
+    operand = x.detach().requires_grad_()
+    count = 2 if gradient.ndim in (3, 4) and call.first.ndim in (3, 4) else 3
+    sizes = gradient.shape[gradient.ndim - count :]
+    if gradient.ndim == 4 and x.ndim == 4 and count == 3:
+        raise NotTranslated("the gradient of adaptive pooling of three axes")
+    with Tensor.inference_mode(False):
+        (found,) = adaptive_avg_pool(call, operand, sizes).gradient(operand, gradient=gradient)
+    return found.detach()

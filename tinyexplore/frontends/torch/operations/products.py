@@ -1,0 +1,49 @@
+"""Products of vectors and matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinyexplore.frontends.torch.table import Call, aten
+from tinyexplore.tensor import Tensor
+
+
+@aten("mm", "bmm", "mv")
+def mm(call: Call, a: Tensor, b: Tensor, *dtype: Any) -> Tensor:
+    """The product of matrices, of each in a batch, or of a matrix and a vector."""
+    if a.shape[-1] == 0 or 0 in call.shape:
+        return call.full(0)
+    return a.cast(call.dtype).matmul(b.cast(call.dtype))
+
+
+@aten("dot", "vdot")
+def dot(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """The sum of products."""
+    return (a * b).sum().cast(call.dtype)
+
+
+@aten("addmm", "baddbmm", "addmv")
+def addmm(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta · c + alpha · a · b; c does not count for beta = 0."""
+    found = mm(call, a, b)
+    if alpha != 1:
+        found = found * alpha
+    if beta == 0:
+        return found
+    return (found + (c * beta if beta != 1 else c)).expand(call.shape)
+
+
+@aten("addbmm")
+def addbmm(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta · c + alpha · the sum of the products in a batch."""
+    found = a.matmul(b).sum(0)
+    if alpha != 1:
+        found = found * alpha
+    return found if beta == 0 else found + (c * beta if beta != 1 else c)
+
+
+@aten("addr")
+def addr(call: Call, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta · c + alpha · the outer product."""
+    found = call.tensor(a).unsqueeze(1) * call.tensor(b) * alpha
+    return found if beta == 0 else found + call.tensor(c) * beta

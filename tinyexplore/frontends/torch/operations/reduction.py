@@ -1,0 +1,170 @@
+"""Operations that reduce axes, and running ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tinyexplore.dtype import dtypes
+from tinyexplore.frontends.torch.table import Call, NotTranslated, aten
+from tinyexplore.tensor import Tensor
+
+Axes = int | Sequence[int] | None
+
+
+def axes_of(axes: Axes) -> Any:
+    """Axes as Tensors take them: None for all."""
+    if axes is None or isinstance(axes, int):
+        return axes
+    return tuple(axes) if len(axes) else None
+
+
+@aten("sum")
+def sum_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum; of integers and booleans as int64."""
+    wide = a.cast(call.dtype)
+    return wide.sum(axes_of(axes), keepdim).cast(call.dtype) if a.ndim else wide
+
+
+@aten("mean")
+def mean(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean."""
+    wide = a.cast(call.dtype)
+    return wide.mean(axes_of(axes), keepdim) if a.ndim else wide
+
+
+@aten("prod")
+def prod(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The product; of integers and booleans as int64."""
+    wide = a.cast(call.dtype)
+    return wide.prod(axis, keepdim).cast(call.dtype) if a.ndim else wide
+
+
+@aten("amax")
+def amax(call: Call, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tensor:
+    """The largest element."""
+    return a.max(axes_of(axes), keepdim) if a.ndim else a
+
+
+@aten("amin")
+def amin(call: Call, a: Tensor, axes: Axes = (), keepdim: bool = False) -> Tensor:
+    """The smallest element."""
+    return a.min(axes_of(axes), keepdim) if a.ndim else a
+
+
+def _with_place(name: str) -> None:
+    def function(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False) -> Any:
+        if axis is None:
+            return getattr(a, name)() if a.ndim else a
+        if not a.ndim:
+            return a, Tensor.full((), 0, dtype=dtypes.int64)
+        place = getattr(a, f"arg{name}")(axis, keepdim)
+        return getattr(a, name)(axis, keepdim), place.cast(dtypes.int64)
+
+    function.__doc__ = f"The {name}imum of an axis with its place, or of all elements."
+    aten(name)(function)
+
+
+def _place(name: str) -> None:
+    def function(call: Call, a: Tensor, axis: int | None = None, keepdim: bool = False) -> Tensor:
+        if not a.ndim:
+            return Tensor.full((), 0, dtype=dtypes.int64)
+        found: Tensor = getattr(a, name)(axis, keepdim).cast(dtypes.int64).reshape(call.shape)
+        return found
+
+    function.__doc__ = f"The place of the {name.removeprefix('arg')}imum."
+    aten(name)(function)
+
+
+for _name in ("max", "min"):
+    _with_place(_name)
+    _place(f"arg{_name}")
+
+
+@aten("any")
+def any_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Tensor:
+    """One element is not 0."""
+    flags = a.cast(dtypes.bool)
+    if isinstance(axes, (list, tuple)) and not axes:
+        return flags.cast(call.dtype) if not keepdim and call.shape == a.shape else _all_axes(call, flags, "any")
+    return (flags.any(axes_of(axes), keepdim) if a.ndim else flags).cast(call.dtype)
+
+
+@aten("all")
+def all_(call: Call, a: Tensor, axes: Axes = None, keepdim: bool = False) -> Tensor:
+    """No element is 0."""
+    flags = a.cast(dtypes.bool)
+    if isinstance(axes, (list, tuple)) and not axes:
+        return flags.cast(call.dtype) if not keepdim and call.shape == a.shape else _all_axes(call, flags, "all")
+    return (flags.all(axes_of(axes), keepdim) if a.ndim else flags).cast(call.dtype)
+
+
+def _all_axes(call: Call, flags: Tensor, name: str) -> Tensor:
+    found: Tensor = getattr(flags, name)().reshape(call.shape).cast(call.dtype)
+    return found
+
+
+@aten("var")
+def var(call: Call, a: Tensor, axes: Axes = None, correction: Any = 1, keepdim: bool = False) -> Tensor:
+    """The variance; `correction` is taken from the number of elements."""
+    if correction is None:
+        correction = 1
+    if isinstance(correction, bool):
+        correction = int(correction)
+    if not a.ndim:
+        raise NotTranslated("the variance of one element")
+    places = axes_of(axes)
+    center = a - a.mean(places, True)
+    total = (center * center).sum(places, keepdim)
+    count = a.numel() // max(total.numel(), 1)
+    left = max(count - correction, 0)
+    return total / left if left else total / 0.0
+
+
+@aten("linalg_vector_norm")
+def vector_norm(
+    call: Call, a: Tensor, order: float = 2, axes: Axes = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The norm of vectors along axes."""
+    x, places = a.cast(call.dtype), axes_of(axes)
+    if not a.ndim:
+        return x.ne(0).cast(call.dtype) if order == 0 else x.abs()
+    if order == math.inf:
+        return x.abs().max(places, keepdim)
+    if order == -math.inf:
+        return x.abs().min(places, keepdim)
+    if order == 0:
+        return x.ne(0).cast(call.dtype).sum(places, keepdim)
+    if order == 1:
+        return x.abs().sum(places, keepdim)
+    if order == 2:
+        return (x * x).sum(places, keepdim).sqrt()
+    return x.abs().pow(order).sum(places, keepdim).pow(1 / order)
+
+
+@aten("cumsum")
+def cumsum(call: Call, a: Tensor, axis: int, *, dtype: Any = None) -> Tensor:
+    """The running sum."""
+    wide = a.cast(call.dtype)
+    return wide.cumsum(axis).cast(call.dtype) if a.ndim else wide
+
+
+@aten("cumprod")
+def cumprod(call: Call, a: Tensor, axis: int, *, dtype: Any = None) -> Tensor:
+    """The running product."""
+    wide = a.cast(call.dtype)
+    return wide.cumprod(axis).cast(call.dtype) if a.ndim else wide
+
+
+@aten("logcumsumexp")
+def logcumsumexp(call: Call, a: Tensor, axis: int) -> Tensor:
+    """The logarithm of the running sum of exponentials."""
+    return a.logcumsumexp(axis) if a.ndim else a
+
+
+@aten("logsumexp")
+def logsumexp(call: Call, a: Tensor, axes: Axes, keepdim: bool = False) -> Tensor:
+    """The logarithm of the sum of exponentials."""
+    x = a.cast(call.dtype)
+    return x.logsumexp(axes_of(axes), keepdim) if a.ndim else x

@@ -1,0 +1,116 @@
+"""PyTorch's tensors as Tensors and back, in the same memory where the layout allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+
+from tinyexplore.device import Buffer, Device, Memory
+from tinyexplore.dtype import DType, dtypes
+from tinyexplore.lazy import LazyBuffer
+from tinyexplore.tensor import Tensor
+
+DTYPES: dict[Any, DType] = {
+    torch.float32: dtypes.float32,
+    torch.float64: dtypes.float64,
+    torch.float16: dtypes.float16,
+    torch.bfloat16: dtypes.bfloat16,
+    torch.int8: dtypes.int8,
+    torch.int16: dtypes.int16,
+    torch.int32: dtypes.int32,
+    torch.int64: dtypes.int64,
+    torch.uint8: dtypes.uint8,
+    torch.uint16: dtypes.uint16,
+    torch.uint32: dtypes.uint32,
+    torch.uint64: dtypes.uint64,
+    torch.bool: dtypes.bool,
+}
+
+
+def is_plain(value: Any) -> bool:
+    """True for a tensor that a Tensor can have the elements of: dense, on the CPU, of a dtype that is known here."""
+    return (
+        value.dtype in DTYPES
+        and value.layout == torch.strided
+        and value.device.type == "cpu"
+        and not value.is_quantized
+        and not value.is_neg()
+    )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the elements of a tensor lie in dense memory.
+
+    Attributes:
+        shape: the sizes of its axes.
+        dtype: of its elements.
+        order: the axes that move in memory, slowest first; axes of size 1 and expanded axes are left out.
+        count: elements in memory.
+    """
+
+    shape: tuple[int, ...]
+    dtype: DType
+    order: tuple[int, ...]
+    count: int
+
+    def seen(self, flat: Tensor) -> Tensor:
+        """The tensor that lies in `flat`, the elements in the order of memory."""
+        in_memory = tuple([self.shape[axis] for axis in self.order])
+        if self.order == tuple(range(len(self.shape))):
+            return flat.reshape(self.shape)
+        others = [axis for axis in range(len(self.shape)) if axis not in self.order]
+        places = [*self.order, *others]
+        found = flat.reshape((*in_memory, *[1] * len(others)))
+        return found.permute(tuple([places.index(axis) for axis in range(len(places))])).expand(self.shape)
+
+
+def layout_of(tensor: Any) -> Layout | None:
+    """The layout of a tensor of PyTorch; None where it has gaps, so that it must be copied first."""
+    shape, strides = tuple(tensor.shape), tensor.stride()
+    order = sorted([axis for axis, size in enumerate(shape) if size > 1 and strides[axis]], key=lambda at: -strides[at])
+    step = 1
+    for axis in reversed(order):
+        if strides[axis] != step:
+            return None
+        step *= shape[axis]
+    dtype = DTYPES[tensor.dtype]
+    if tensor.data_ptr() % dtype.itemsize:
+        return None
+    return Layout(shape, dtype, tuple(order), step)
+
+
+def flat_tensor(tensor: Any, count: int, dtype: DType, device: str) -> Tensor:
+    """The `count` elements from the start of a dense tensor, in its memory; it lives as long as the result."""
+    memory = Memory(tensor.data_ptr(), count * dtype.itemsize, tensor)
+    return Tensor._wrap(LazyBuffer.from_buffer(Buffer(device, count, dtype, memory), (count,)))
+
+
+def tensor_of(value: Any) -> Tensor:
+    """A tensor of PyTorch as a Tensor: in its memory, or a copy where the layout has gaps.
+
+    Raises:
+        TypeError: it is not on the CPU, is sparse or quantized, or its dtype is none of this package.
+    """
+    plain = value.detach().resolve_conj().resolve_neg()
+    if not is_plain(plain):
+        raise TypeError(
+            f"a tensor of PyTorch on {value.device} with dtype {value.dtype} and layout {value.layout} cannot be a "
+            "Tensor; bring it to the CPU, dense, in a dtype without complex numbers"
+        )
+    dtype = DTYPES[plain.dtype]
+    if plain.numel() == 0:
+        return Tensor.zeros(*plain.shape, dtype=dtype)
+    layout = layout_of(plain)
+    if layout is None:
+        plain = plain.contiguous()
+        layout = Layout(tuple(plain.shape), dtype, tuple(range(plain.ndim)), prod(plain.shape))
+    return layout.seen(flat_tensor(plain, layout.count, dtype, Device.DEFAULT))
+
+
+def torch_of(value: Tensor) -> Any:
+    """A Tensor as a tensor of PyTorch, in its memory where a stride for each axis can say where the elements lie."""
+    return torch.from_dlpack(value)
