@@ -85,3 +85,15 @@ def test_the_static_picture_has_the_names_too() -> None:
     w = Tensor.rand(8, 4).realize()
     picture = pipeline_svg(explore(lambda: (Tensor.ones(16, 8).contiguous() @ w).softmax()).trace)
     assert ">w</text>" in picture and "result of kernel 0" in picture and ">kernel 0 · " in picture
+
+
+def test_a_kernel_of_what_was_requested_before_the_capture_is_called_by_its_input() -> None:
+    x, w = Tensor.rand(64, 48), Tensor.rand(48, 32)  # no values yet
+
+    def product() -> Tensor:
+        return (x.reshape(1, 64, 48) @ w).relu()
+
+    titles = [kernel.title for kernel in explore(product, repeat=1).trace.kernels]
+    assert titles[:2] == ["input x", "input w"] and "x" not in titles[2:]
+    alone = explore(Tensor.rand(8, 8).exp(), repeat=1).trace.kernels
+    assert not any(kernel.title.startswith("input") for kernel in alone)  # then the inputs are the program

@@ -73,11 +73,11 @@ def test_kernels_of_one_name_are_told_apart_everywhere(open_page: Open) -> None:
     def words(where: str) -> list[str]:
         return tab.evaluate("(where) => [...document.querySelectorAll(where)].map((one) => one.textContent)", where)
 
-    for name, where in (("kernels", ".kernels tbody tr"), ("timing", ".timing .timed .kernel-name")):
+    for name, where in (("kernels", ".kernels tbody tr"), ("timing", ".timing .timed .kernel-label")):
         panel(tab, name)
         found = words(where)
         assert len(found) == len(set(found)) == len(trace.kernels)
-    assert re.search(r"\b0\s", words("[data-place=kernels] .kernel-name")[0])
+    assert re.search(r"\b0\s", words("[data-place=kernels] .kernel-label")[0])
     assert any("kernel 0 ·" in text for text in words(".passes .row"))
     node = trace.kernels[3].roots[0]
     tab.evaluate(f"tinyexplore.handle.select([{node}])")

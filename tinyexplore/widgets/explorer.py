@@ -32,8 +32,9 @@ class ExplorerWidget(PicturedWidget):
     goes there once. `tour`: notes on places, as data. `branches`: what was tried since, a row for each branch
     (`add_branches`); `places`: the branches at which the reader is. `working`: what is being done for the view, and how
     far it is; `is_live`: whether its commands (messages) are answered. `answers`: whether somebody answers its
-    questions (`answer_with`). `chunks`: the code of panels that are loaded when they are first opened. `session` names
-    what the widgets of this trace (`widgets.parts`) share in a page.
+    questions (`answer_with`). `runs_again`: whether the captured program can be run again for the view. `chunks`:
+    the code of panels that are loaded when they are first opened. `session` names what the widgets of this trace
+    (`widgets.parts`) share in a page.
     """
 
     _esm = traitlets.Unicode(bundle("explorer.js")).tag(sync=True)
@@ -51,6 +52,7 @@ class ExplorerWidget(PicturedWidget):
     places = traitlets.Dict().tag(sync=True)
     working = traitlets.Dict().tag(sync=True)
     is_live = traitlets.Bool(False).tag(sync=True)
+    runs_again = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, trace_json_gz: bytes, *, selected: Iterable[int] = (), static: str = "", **traits: Any) -> None:
         """`static`: an SVG picture for places where no widget runs; `traits`: first values of the other traits."""

@@ -131,6 +131,7 @@ PANELS = (
         "views/biography:BiographyView",
         chunk="why",
         styles=("views/why.css",),
+        title="Rewrite history",
         key="b",
     ),
     Panel(

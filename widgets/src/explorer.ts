@@ -399,13 +399,25 @@ function firstCursor(index: TraceIndex): Cursor {
   const hasTensors = trace.nodes.some((node) => node.kind === "lazybuffer");
   return {
     place: hasTensors ? "lazy" : "passes",
-    kernel: trace.kernels.length > 0 ? (trace.kernels.find(({ id }) => !index.earlier.has(id))?.id ?? 0) : null,
+    kernel: firstKernel(index),
     stage: first?.stage ?? null,
     step: first?.step ?? 0,
     graph: hasTensors ? "lazy" : "uops",
     panel: trace.scopes.length > 1 ? "modules" : "rewrites", // a whole model is first seen by module
     tabs: {},
   };
+}
+
+const SHORT = 0.1; // of the longest kernel's time
+
+/** The first kernel of the user's own that is not short beside the others. */
+function firstKernel(index: TraceIndex): number | null {
+  const { kernels } = index.trace;
+  const own = kernels.filter(({ id }) => !index.earlier.has(id));
+  const candidates = own.length > 0 ? own : kernels;
+  const time = ({ id }: { id: number }): number => index.runOf(id)?.median_us ?? 0;
+  const longest = Math.max(...candidates.map(time));
+  return candidates.find((kernel) => time(kernel) >= SHORT * longest)?.id ?? null;
 }
 
 /** What options are unless somebody asked: the story leaves these out. */
@@ -480,7 +492,7 @@ function footer(index: TraceIndex, size: number): HTMLElement {
     key(["G"], "go to"),
     key(["/"], "search"),
     key(["O"], "origin"),
-    key(["B"], "biography"),
+    key(["B"], "history"),
     key(["Y"], "why"),
     key(["I"], "isolate"),
     key(["F"], "fit"),

@@ -1,6 +1,7 @@
 // How kernels are distinguished: each by its number, and by a hue while there are hues enough.
 
-import { bufferName, callName } from "./format";
+import { h } from "./dom";
+import { bufferName, callName, truncate } from "./format";
 import type { KernelInfo, Trace } from "./model";
 
 export const KERNEL_HUES = 24; // as in style.css
@@ -12,6 +13,12 @@ export function kernelClass(kernel: number): string {
 /** What a kernel computes, from the user's Python ("x @ w"); the program's name where nothing is known of it. */
 export function humanName({ title, calls, name }: KernelInfo): string {
   return title || calls.map(callName).join(", ") || name;
+}
+
+/** The number and what it computes, as HTML; the program's name when one points at it. */
+export function kernelLabel(kernel: KernelInfo, most = 60): HTMLElement {
+  const number = h("span", { class: `kernel-number ${kernelClass(kernel.id)}` }, String(kernel.id));
+  return h("span", { class: "kernel-label", title: kernel.name }, number, ` ${truncate(humanName(kernel), most)}`);
 }
 
 /** "kernel 3 · x @ w (r_64_32)": a name may be that of several kernels, a number is not. */

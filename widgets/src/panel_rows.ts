@@ -86,7 +86,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     "key": "y"
   },
   "biography": {
-    "title": "Biography",
+    "title": "Rewrite history",
     "chunk": "why",
     "key": "b"
   },

@@ -9,10 +9,11 @@ export interface Firing {
   firing: Step;
 }
 
-/** The kernels none of whose nodes were requested inside the capture. */
+/** The kernels that compute nothing that was requested inside the capture, or only show it in another shape. */
 function earlierKernels({ kernels, nodes }: Trace): Set<number> {
   const isEarlier = (id: number): boolean => nodes[id].calls.length === 0;
-  const found = kernels.filter((kernel) => kernel.nodes.length > 0 && kernel.nodes.every(isEarlier));
+  const isShown = (id: number): boolean => isEarlier(id) || nodes[id].group === "movement";
+  const found = kernels.filter((kernel) => kernel.nodes.some(isEarlier) && kernel.nodes.every(isShown));
   return new Set(found.length < kernels.length ? found.map(({ id }) => id) : []);
 }
 

@@ -37,6 +37,14 @@ export interface DebugRequest {
   lane?: number | null;
 }
 
+/** Runs the captured program again; the view then shows the new capture, and the response has the kernel's number in it. `kernel`: number in the present capture. `keep_inputs`: what kernels read is kept, for the debugger. `repeat`: samples of each launch; 0: as before. */
+export interface AgainRequest {
+  ask: "again";
+  kernel?: number;
+  keep_inputs?: boolean;
+  repeat?: number;
+}
+
 /** The caches under a kernel with the opts `before` and those `after`, side by side; None: the opts as captured. */
 export interface CachesRequest {
   ask: "caches";
@@ -151,6 +159,7 @@ export type Question =
   | WhyTwoKernelsRequest
   | ShapeRequest
   | DebugRequest
+  | AgainRequest
   | CachesRequest
   | GPURequest
   | ThroughputOfRequest
@@ -608,6 +617,7 @@ export interface PlayResult {
 export const DEFAULTS: { readonly [ask: string]: Readonly<Record<string, unknown>> | undefined } = {
   "shape": {"moves": []},
   "debug": {"kernel": 0, "do": "look", "count": 1, "condition": ""},
+  "again": {"kernel": 0, "keep_inputs": false, "repeat": 0},
   "caches": {"kernel": 0, "before": []},
   "gpu": {"kernel": 0, "target": ""},
   "throughput": {"kernel": 0},
@@ -622,6 +632,7 @@ export interface Responses {
   "why kernels": WhyKernels;
   "shape": ShapeData;
   "debug": DebuggerState;
+  "again": unknown;
   "caches": CachesData;
   "gpu": GPUData;
   "throughput": ThroughputData;

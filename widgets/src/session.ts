@@ -72,6 +72,7 @@ export class Session {
     store.onCursor = (cursor) => save(model, { cursor });
     await takeBranches(store.index, { rows: this.rows, places: model.get("places") as Places });
     store.ask = this.asking();
+    store.runsAgain = model.get("runs_again") === true;
     this.connect(store);
     return store;
   }
@@ -112,6 +113,7 @@ export class Session {
   private hearAnswers(store: Store): void {
     if ((store.ask !== null) === (this.model.get("answers") === true)) return;
     store.ask = this.asking();
+    store.runsAgain = this.model.get("runs_again") === true;
     this.redraw();
   }
 

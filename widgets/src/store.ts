@@ -50,6 +50,8 @@ export class Store {
   onCursor: ((cursor: Cursor) => void) | null = null;
   /** Asks the engine's side; null where nobody has. */
   ask: Ask | null = null;
+  /** Whether the engine's side can run the captured program again. */
+  runsAgain = false;
   /** What a page adds to the panel of times: kernels that it can run. */
   runHere: ((panel: HTMLElement, store: Store) => void) | null = null;
   /** The responses that a page stores, for where there is no Python. */
@@ -67,6 +69,7 @@ export class Store {
     this.family.add(this);
     this.chunks = relative?.chunks ?? chunksOfPage;
     this.ask = relative?.ask ?? null;
+    this.runsAgain = relative?.runsAgain ?? false;
     if (relative !== null) this.responses = relative.responses;
     if (relative !== null) this.selected = relative.selected;
     this.relate();

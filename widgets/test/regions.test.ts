@@ -117,3 +117,21 @@ test("a kernel of what was asked for before the capture is one box, with what on
   const all = new TraceIndex({ ...index.trace, kernels } as unknown as Trace);
   assert.equal(all.earlier.size, 0); // where everything was asked for before, that is the program
 });
+
+test("a view from inside the capture does not make an input's kernel a kernel of the program", () => {
+  const { index } = graphOf([[], [0], [1], [2], [3]], [0, 0, 0, 1, 1]);
+  const kernels = [
+    { id: 0, nodes: [1, 2], roots: [2] },
+    { id: 1, nodes: [3, 4], roots: [4] },
+  ];
+  const earlier = (group: string): number[] => {
+    const nodes = index.trace.nodes.map((node) => ({
+      ...node,
+      calls: node.id > 1 ? ["add"] : [],
+      group: node.id === 2 ? group : "alu",
+    }));
+    return [...new TraceIndex({ ...index.trace, nodes, kernels } as unknown as Trace).earlier];
+  };
+  assert.deepEqual(earlier("movement"), [0]);
+  assert.deepEqual(earlier("alu"), []);
+});

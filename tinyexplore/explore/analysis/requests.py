@@ -49,6 +49,9 @@ class RequestSource:
     """Carries out commands (`whatif.requests.Commands`); None: the Explorer's what-if."""
     opened: Callable[[Any], None] | None = None
     """Takes the Explorer of a program that a request ran; None where no program may run."""
+    again: Callable[[dict[str, Any], int], int] | None = None
+    """Runs the captured program again with further options, at a kernel, and returns that kernel's number in the new
+    capture; None where the program cannot run again."""
     debuggers: dict[int, Debugger] = field(default_factory=dict)
     """Debuggers that were stepped, by kernel."""
     compared: dict[Caches, CachesData] = field(default_factory=dict)
@@ -309,6 +312,28 @@ class Debug(Request):
                 debugger.restart()
             case "finish":
                 debugger.finish()
+
+
+@request("again")
+@dataclass(frozen=True)
+class Again(Request):
+    """Runs the captured program again; the view then shows the new capture, and the response has the kernel's number in
+    it. `kernel`: number in the present capture. `keep_inputs`: what kernels read is kept, for the debugger. `repeat`:
+    samples of each launch; 0: as before."""
+
+    kernel: int = 0
+    keep_inputs: bool = False
+    repeat: int = 0
+
+    def respond(self, source: RequestSource) -> Any:
+        if source.again is None:
+            raise RequestError("this program cannot run again here: only what `explore` called can, in its notebook")
+        options: dict[str, Any] = {}
+        if self.keep_inputs:
+            options["keep_inputs"] = True
+        if self.repeat:
+            options["repeat"] = self.repeat
+        return {"kernel": source.again(options, self.kernel)}
 
 
 @request("caches", "tinyexplore.explore.analysis.byhand.caches:CachesData")

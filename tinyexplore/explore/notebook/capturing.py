@@ -64,10 +64,13 @@ class CaptureSession(Readable):
         record_steps: the first steps of each kernel that are stored in the trace, for pages without Python.
         keep_bytes: bytes of the kernels' inputs that are stored for the debugger.
         namespace: variables beside those of the frame that captures; they name tensors.
+        called: the function that was captured, with its arguments; None for a `with` block and for tensors.
+        options_given: the options as they were given.
     """
 
     def __init__(self, trace: Trace | None = None, *, title: str = "", options: dict[str, Any] | None = None) -> None:
         given = dict(options or {})
+        self.options_given = dict(given)
         self.repeat = count_of("repeat", given.pop("repeat", 1))
         self.most_kernels = count_of("kernels", given.pop("kernels", MOST_KERNELS))
         self.record_steps = count_of("record_iterations", given.pop("record_iterations", 0), least=0)
@@ -76,6 +79,7 @@ class CaptureSession(Readable):
         self.result: Any = None
         self.error: BaseException | None = None
         self.namespace: Mapping[str, Any] | None = None
+        self.called: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         self._executor = _executor_of(given.pop("executor", None))
         self._changes = _config_changes(given)
         self._trace = trace
@@ -267,8 +271,13 @@ class CaptureSession(Readable):
 
     def call(self, f: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """Calls `f(*args)` and stores its result. Arguments without another name get that of `f`'s parameter."""
+        self.called = f, args
         self._names = {**names_of_arguments(f, args), **self._names}
         self.result = f(*args)
+
+    def become(self, other: CaptureSession) -> None:
+        """Takes all of another capture that has ended, but for the widget: this one stays the widget's."""
+        self.__dict__.update({**vars(other), "widget": self.widget})
 
     @property
     def trace(self) -> Trace:
@@ -337,7 +346,7 @@ class CaptureSession(Readable):
         """Drops the trace, the result, the error and the kernels. CaptureError while it records."""
         if self.is_recording:
             raise CaptureError("the capture has not ended: close the Explorer after the `with` block")
-        self._trace = self._untold = self._packed = self.result = self.error = None
+        self._trace = self._untold = self._packed = self.result = self.error = self.called = None
         self._recorder = self._whatif = self.widget = None
         self._kept, self._contents, self._changeable = {}, {}, {}
         self._stored = Stored()

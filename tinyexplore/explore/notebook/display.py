@@ -12,11 +12,13 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.analysis.shapes import shape
-from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, capture, realize_all
+from tinyexplore.explore.notebook.realising import realize_all
+from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, capture
 from tinyexplore.explore.recording.describe import Printer, arg_text, dtype_text, expr_text, shape_text, uops_listing
 from tinyexplore.explore.recording.nest import loop_nest
 from tinyexplore.explore.recording.running import last_line, run_tree
@@ -100,7 +102,7 @@ def _explore_magic(shell: InteractiveShell) -> Callable[[str, str], Any]:
         whole = cell if cell.lstrip().startswith("%%") else f"# %%explore {line}\n{cell}"
         try:
             with session:
-                session.capture.result = run_cell(shell, whole)
+                session.capture.call(partial(run_cell, shell, whole), ())
                 realize_all(session.result)
         except (Exception, KeyboardInterrupt):
             display(session)  # the partial capture; the exception goes on its way

@@ -44,7 +44,7 @@ def _analyses(capture: ref[CaptureSession]) -> KernelAnalyses | None:
 class Answers:
     """Responds for one view, in a notebook and in a page with engine. It keeps no Explorer alive.
 
-    commands, opened: see `RequestSource`.
+    commands, opened, again: see `RequestSource`.
     """
 
     def __init__(
@@ -55,8 +55,9 @@ class Answers:
         *,
         commands: Channel | None = None,
         opened: Callable[[Any], None] | None = None,
+        again: Callable[[dict[str, Any], int], int] | None = None,
     ) -> None:
-        self._source = RequestSource(trace, partial(_analyses, ref(capture)), may_run_code, commands, opened)
+        self._source = RequestSource(trace, partial(_analyses, ref(capture)), may_run_code, commands, opened, again)
 
     def __call__(self, data: Any) -> Data:
         return respond(self._source, data)

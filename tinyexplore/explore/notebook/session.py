@@ -5,15 +5,16 @@ What only a question or a picture needs is loaded when it is requested: a first 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.notebook.capturing import CaptureError, CaptureSession, TraceOf
+from tinyexplore.explore.notebook.capturing import CaptureError, CaptureSession
 from tinyexplore.explore.notebook.moved import where_it_is
 from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
+from tinyexplore.explore.notebook.realising import realize_all
 from tinyexplore.explore.notebook.shown import shown
 from tinyexplore.explore.recording.names import class_name
 from tinyexplore.explore.tracefile.wellformed import for_terminal, write_text
@@ -168,17 +169,13 @@ class Explorer:
         """The interactive views (needs anywidget)."""
         if self._widget is None:
             self._with_roofs()
-            from tinyexplore.explore.notebook.requests import Answers
-            from tinyexplore.explore.whatif.channel import Channel
+            from tinyexplore.explore.notebook.again import connect
             from tinyexplore.widgets import ExplorerWidget
 
             capture = self._capture
             tour = [stop.as_data() for stop in self._tour]
             widget = ExplorerWidget(capture.pack(), selected=self._selected, tour=tour)
-            later = TraceOf(capture, widget)
-            channel = Channel(self.whatif, widget)
-            widget.answer_with(Answers(later, capture, commands=channel).reply_to)
-            self.whatif.ask_for_trace(later)
+            connect(capture, widget)
             shown.add(capture, widget)
             capture.widget = self._widget = widget  # last: an interrupt leaves no widget without answers
         return self._widget
@@ -473,32 +470,6 @@ def run_captured(session: Explorer, f: Callable[..., Any] | None, args: tuple[An
     return session
 
 
-def realize_all(value: Any) -> int:
-    """Realises every Tensor in `value`, nested in tuples, lists and dicts; how many there were."""
-    tensors = list(_tensors_in(value))
-    if tensors:
-        tensors[0].realize(*tensors[1:])
-    return len(tensors)
-
-
-def _tensors_in(value: Any) -> Iterator[Tensor]:
-    """The Tensors in nested containers, in order; each container once. No code of the user's classes runs."""
-    left, seen = [value], set[int]()
-    while left:
-        value = left.pop()
-        kind = type(value)
-        if issubclass(kind, Tensor):
-            yield value
-        elif id(value) in seen:
-            continue
-        elif issubclass(kind, dict):
-            seen.add(id(value))
-            left += reversed(list(dict.values(value)))
-        elif issubclass(kind, (list, tuple)):
-            seen.add(id(value))
-            left += reversed(list(list.__iter__(value) if issubclass(kind, list) else tuple.__iter__(value)))
-
-
 def _title_of(f: Any) -> str:
     if issubclass(type(f), Tensor):
         return f"Tensor {'×'.join(map(str, f.shape)) or 'scalar'}"
@@ -510,4 +481,4 @@ def _title_of(f: Any) -> str:
     return "explore" if name == "<lambda>" else name
 
 
-__all__ = ["CaptureError", "Explorer", "capture", "explore", "realize_all"]
+__all__ = ["CaptureError", "Explorer", "capture", "explore"]

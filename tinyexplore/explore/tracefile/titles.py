@@ -60,6 +60,8 @@ def with_titles(
     """The kernels with their titles. Equal titles get the name of the largest parameter that the kernel reads."""
     tables = _Tables(nodes, frames, sources, scopes)
     titles = [_title(tables, kernel) for kernel in kernels]
+    if any(titles):
+        titles = [title or _input_title(nodes, kernel) for title, kernel in zip(titles, kernels, strict=True)]
     shared = {title for title in titles if title and titles.count(title) > 1}
     return tuple(
         replace(kernel, title=_apart(tables, kernel, title) if title in shared else title)
@@ -73,6 +75,21 @@ def _title(tables: _Tables, kernel: KernelInfo) -> str:
     chosen = [part for part in parts if part in largest]
     texts = [_text(tables, part) for part in chosen if not _is_named_input(tables.nodes, part, chosen)]
     return ", ".join(dict.fromkeys(text for text in texts if text))
+
+
+def _input_title(nodes: Sequence[Node], kernel: KernelInfo) -> str:
+    """Of a kernel that computes only what was requested before the capture: "input x". "" where that has no name."""
+    if any(nodes[number].calls and nodes[number].group not in SILENT for number in kernel.nodes):
+        return ""
+    names = dict.fromkeys(_behind_movements(nodes, nodes[root]).name for root in kernel.roots)
+    return f"input {' and '.join(names)}" if names and all(names) and len(names) <= MOST_NAMES else ""
+
+
+def _behind_movements(nodes: Sequence[Node], node: Node) -> Node:
+    """The first node with a name, or the first that is no movement, from `node` towards its sources."""
+    while node.group == "movement" and not node.name:
+        node = nodes[node.src[0]]
+    return node
 
 
 def _is_named_input(nodes: Sequence[Node], part: _Part, chosen: Sequence[_Part]) -> bool:
@@ -133,9 +150,7 @@ def _inputs(nodes: Sequence[Node], part: _Part) -> list[str]:
     names: dict[str, None] = {}
     for node in part.nodes:
         for source in node.src:
-            seen = nodes[source]
-            while seen.group == "movement" and not seen.name:
-                seen = nodes[seen.src[0]]
+            seen = _behind_movements(nodes, nodes[source])
             if seen.id in own or seen.group == "const":
                 continue
             if not seen.name:

@@ -13,7 +13,7 @@ import { PANELS, type Store } from "../store";
 import { chapters } from "../story";
 import { tokenize } from "../tokens";
 import { verdictsOf } from "../verdicts";
-import { paneOf } from "../views/code";
+import { tabsWith } from "../views/code";
 import { PANEL_SAYS } from "./panel_says";
 
 /** In the order in which equally good ones are listed. */
@@ -307,7 +307,7 @@ function showLine({ store, root }: Reach, language: string, lines: readonly numb
 }
 
 function openListing(store: Store, language: string): void {
-  store.go({ tabs: { ...store.cursor.tabs, [paneOf(language)]: language, all: language } });
+  store.go({ tabs: tabsWith(store.cursor.tabs, language) });
 }
 
 function listings({ store }: Reach): Entry[] {

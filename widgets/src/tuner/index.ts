@@ -6,6 +6,7 @@ import { baseText, ratioText, timeText } from "./times";
 import type { Branch, KernelVariant } from "../model";
 import type { Change, Store, View } from "../store";
 import { kernelName } from "../views/pipeline";
+import { kernelTitle } from "../kernels";
 import { type WhatIf, isWhole, variantOf, whatIfOf } from "../whatif";
 import { workingParts } from "../working";
 import { dots } from "./dots";
@@ -122,7 +123,7 @@ export class TunerView implements View {
     const select = h(
       "select",
       { "aria-label": "Kernel", class: "tuner-kernel" },
-      ...choices.map(({ id, name }) => h("option", { value: id, selected: id === kernel }, `${id} · ${name}`)),
+      ...choices.map((one) => h("option", { value: one.id, selected: one.id === kernel }, kernelTitle(trace, one.id))),
     );
     select.addEventListener("change", () => this.store.go({ kernel: Number(select.value) }));
     const known = (label: string): Branch | undefined =>

@@ -9,7 +9,7 @@ import type { Line, Program } from "../model";
 import { kernelClass } from "../kernels";
 import { type Piece, type Stop, framesOf, kernelOfFrame, pieces, rangesOf, stopsOf } from "../spans";
 import { explainWords } from "../explaining";
-import type { Change, Store, View } from "../store";
+import type { Change, Cursor, Store, View } from "../store";
 import { InSight } from "../insight";
 import { tokenize, tokenizePython } from "../tokens";
 
@@ -29,6 +29,11 @@ const PANES: Record<string, { label: string; wanted: string[] }> = {
     wanted: ["c", "llvm", "llvm-opt", "python", "cuda", "hip", "opencl", "metal", "wgsl"],
   },
   c: { label: "Machine code", wanted: [...MACHINE_CODE, "llvm-opt", "llvm", "python", "c", "uops"] },
+  // in a medium explorer the one below Python
+  bc: {
+    label: "Source and machine code",
+    wanted: ["c", "llvm", "llvm-opt", ...MACHINE_CODE, "python", "cuda", "hip", "opencl", "metal", "wgsl"],
+  },
   // in a narrow explorer the only one
   all: {
     label: "Code",
@@ -54,7 +59,13 @@ export function paneOf(language: string): string {
   return MACHINE_CODE.includes(language) ? "c" : language === "uops" ? "a" : "b";
 }
 
+/** The tabs after that listing is chosen, in every pane that has it. */
+export function tabsWith(tabs: Cursor["tabs"], language: string): Cursor["tabs"] {
+  return { ...tabs, [paneOf(language)]: language, bc: language, all: language };
+}
+
 const NARROW = 900; // pixels
+const WIDE = 1280; // below it, two columns of code would have fewer than 60 characters
 const CHUNK = 64; // lines that the browser may skip together when they are out of sight
 export class CodeView implements View {
   readonly element = h("section", { class: "codes", "aria-label": "Code" });
@@ -89,17 +100,18 @@ export class CodeView implements View {
     for (const pane of Object.values(this.panes)) pane.destroy();
   }
 
-  /** Three panes, or, where the explorer is narrow, one with all listings as tabs. */
+  /** Three panes in two columns; in a medium explorer two in one column; in a narrow one all listings as tabs of one. */
   private arrange(): void {
-    const { a, b, c, all } = this.panes;
+    const { a, b, c, bc, all } = this.panes;
     const width = this.element.closest(".tinyexplore")?.clientWidth ?? 0;
-    const fitting = width > 0 && width < NARROW ? [all] : [a, b, c];
+    const fitting = width === 0 || width >= WIDE ? [a, b, c] : width < NARROW ? [all] : [a, bc];
     const wanted = this.only === "" ? fitting : [this.panes[this.only]];
     if (wanted.length === this.shown.length) return;
     this.shown = wanted;
     const column = (...panes: CodePane[]): HTMLElement =>
       h("div", { class: "column" }, ...panes.map((pane) => pane.element));
-    replaceChildren(this.element, ...(wanted.length === 1 ? [column(...wanted)] : [column(a, b), column(c)]));
+    replaceChildren(this.element, ...(wanted.length < 3 ? [column(...wanted)] : [column(a, b), column(c)]));
+    this.element.classList.toggle("is-single", wanted.length < 3);
     for (const pane of wanted) pane.draw();
   }
 
@@ -115,8 +127,9 @@ export class CodeView implements View {
 
   showPlace(): void {
     const { place, tabs } = this.store.cursor;
-    const { a, b, all } = this.panes;
-    const pane = place === "python" || place === "uops" ? a : place === "code" ? b : null;
+    const { a, b, bc, all } = this.panes;
+    const compiled = this.shown.includes(bc) ? bc : b;
+    const pane = place === "python" || place === "uops" ? a : place === "code" ? compiled : null;
     if (pane === null) return;
     if (this.shown.length > 1) pane.flash();
     else {
@@ -194,7 +207,8 @@ class CodePane {
     const known = (key: string): boolean => Object.values(PANES).some(({ wanted: w }) => w.includes(key));
     return [...sources, ...all]
       .filter(
-        ({ key }) => rank(key) >= 0 || (["b", "all"].includes(this.key) && !key.startsWith("source") && !known(key)),
+        ({ key }) =>
+          rank(key) >= 0 || (["b", "bc", "all"].includes(this.key) && !key.startsWith("source") && !known(key)),
       )
       .sort((x, y) => rank(x.key) - rank(y.key));
   }

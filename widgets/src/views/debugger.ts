@@ -2,6 +2,7 @@
 // asks Python for every step, or walks those that the trace has recorded; the keys are those of the panel while it has the
 // focus.
 
+import { againButton } from "../again";
 import { grouped } from "../format";
 import { button, h, replaceChildren } from "../dom";
 import { parameterName } from "../kernels";
@@ -107,6 +108,15 @@ export class DebuggerView implements View {
     void this.request(this.run, { do: "generated" });
   }
 
+  /** What the numbers are; where they are generated, a button in the place of the call that keeps the inputs. */
+  private noteOf(text: string): HTMLElement {
+    const says = "Calls the captured function again, and keeps what its kernels read";
+    const keep = this.isMadeUp
+      ? againButton(this.store, "Keep the inputs and run again", says, { keep_inputs: true })
+      : null;
+    return h("p", { class: "note faint" }, keep === null ? text : `${text.split(/(?<=\.) /)[0]} `, keep);
+  }
+
   private onKey(event: KeyboardEvent): void {
     if (
       event.target instanceof HTMLInputElement ||
@@ -141,7 +151,7 @@ export class DebuggerView implements View {
     replaceChildren(
       this.element,
       this.controls(state),
-      state.note === "" ? null : h("p", { class: "note faint" }, state.note),
+      state.note === "" ? null : this.noteOf(state.note),
       h(
         "div",
         { class: "debugged" },

@@ -104,7 +104,8 @@ export class Regions {
     const last = trace.nodes[members[members.length - 1]];
     if (last.kind === "uop") return { members, label: `${members.length} × ${last.label}`, detail: last.detail };
     if (this.isEarlier(last.id)) {
-      const label = last.name === "" ? nodeText(last) : last.name;
+      const label =
+        trace.nodes[members.findLast((id) => trace.nodes[id].name !== "") ?? last.id].name || nodeText(last);
       return { members, label, detail: `computed first · ${count(members.length, "node")}` };
     }
     if (this.areKernels) {

@@ -60,18 +60,6 @@ export class KernelsView implements View {
         (k) => humanName(k),
         (k) => namesOf(k),
       ),
-      text(
-        "calls",
-        "of",
-        (k) => k.calls.join(),
-        (k) => k.calls.map(callName).join(", "),
-      ),
-      text(
-        "opts",
-        "opts",
-        (k) => k.opts.join(),
-        (k) => optChips(k),
-      ),
       number("time", "time", run, (k) =>
         run(k) < 0 ? h("span", { title: k.not_run || null }, "–") : duration(run(k)),
       ),
@@ -83,6 +71,18 @@ export class KernelsView implements View {
           const found = this.verdict(k);
           return found === undefined ? "–" : kindTag(found);
         },
+      ),
+      text(
+        "calls",
+        "of",
+        (k) => k.calls.join(),
+        (k) => k.calls.map(callName).join(", "),
+      ),
+      text(
+        "opts",
+        "opts",
+        (k) => k.opts.join(),
+        (k) => optChips(k),
       ),
       number(
         "gflops",

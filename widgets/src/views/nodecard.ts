@@ -54,7 +54,7 @@ export class NodeCard {
         this.actions.isolate(),
       ),
       button("origin", "Select the LazyBuffers it came from, and their Python (O)", () => showOrigin(this.store)),
-      button("biography", "The firings that led to it (B)", () => this.store.go({ panel: "biography" })),
+      button("history", "The firings that led to it (B)", () => this.store.go({ panel: "biography" })),
       isView(this.store, id)
         ? button("shape", "Where its elements lie in memory, movement by movement", () =>
             this.store.go({ panel: "shape" }),

@@ -3,6 +3,7 @@
 import { h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
 import { count, duration } from "../format";
+import { humanName } from "../kernels";
 import type { Stage } from "../model";
 import type { Store } from "../store";
 import { firingsUpTo } from "../walking";
@@ -115,7 +116,7 @@ export class PassTree {
     const wrong = index.trace.checks.some((one) => one.stage === stage.id && one.verdict === "differs");
     const name =
       kernel !== undefined && stage.kernel !== parentKernel
-        ? `${stage.name} ${kernel.id} · ${kernel.name}`
+        ? `${stage.name} ${kernel.id} · ${humanName(kernel)}`
         : stage.name;
     const fold = (event: Event): void => {
       event.stopPropagation();

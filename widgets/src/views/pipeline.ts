@@ -4,7 +4,7 @@ import { button, h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
 import { type Figures, figures, passesOf, placeOf } from "../figures";
 import { count, duration, kernelNameParts } from "../format";
-import { kernelClass } from "../kernels";
+import { kernelClass, kernelLabel } from "../kernels";
 import type { Stage } from "../model";
 import type { Change, Cursor, Place, Store, View } from "../store";
 
@@ -64,7 +64,7 @@ export class PipelineView implements View {
       const bar = h("span", { class: "bar", style: `width:${us > 0 ? Math.max(2, (us / longest) * 100) : 0}%` });
       const time = us > 0 ? h("span", { class: "took" }, duration(us)) : null;
       const head = h("span", { class: "head" }, h("b", {}, title), time);
-      const name = place === "kernels" && kernel !== undefined ? [" · ", kernelName(kernel)] : [];
+      const name = place === "kernels" && kernel !== undefined ? [" · ", kernelLabel(kernel, 24)] : [];
       return h(
         "button",
         { ...attributes, "aria-current": active ? "step" : null, onclick: () => this.store.go(this.target(place)) },

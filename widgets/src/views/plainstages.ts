@@ -7,7 +7,7 @@ import type { Stage } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
 import { nodeText, treeDiff, treeLines } from "../tree";
-import { paneOf } from "./code";
+import { tabsWith } from "./code";
 import { type Detail, transformText } from "./steptext";
 import { pairOf, treeOf } from "./steptree";
 
@@ -156,8 +156,7 @@ export function plainStage(store: Store, stage: Stage): Shown {
 /** The kernel's program in every language, each a button that opens it. */
 function listingsOf(store: Store, stage: Stage): HTMLElement[] {
   return store.index.programsOf(stage.kernel).map(({ language, lines }) => {
-    const open = (): void =>
-      store.go({ kernel: stage.kernel, tabs: { ...store.cursor.tabs, [paneOf(language)]: language, all: language } });
+    const open = (): void => store.go({ kernel: stage.kernel, tabs: tabsWith(store.cursor.tabs, language) });
     const text = `Shows ${languageName(language)} beside the graph`;
     return h(
       "button",

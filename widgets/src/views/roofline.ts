@@ -1,5 +1,6 @@
 // The roofline: each timed kernel by what it does with a byte and how fast, under the machine's ceilings.
 
+import { measureButton } from "../again";
 import { h, replaceChildren, s } from "../dom";
 import { count, figures } from "../format";
 import { kernelClass } from "../kernels";
@@ -66,7 +67,8 @@ export class RooflineView implements View {
       ...this.ceilings(x, y, width),
       ...[...points].sort((a, b) => b.us - a.us).map((point) => this.dot(point, x, y)),
     );
-    replaceChildren(this.element, drawing, h("p", { class: "note" }, noteWords(this.figure)));
+    const measure = measureButton(this.store);
+    replaceChildren(this.element, drawing, h("p", { class: "note" }, noteWords(this.figure), measure && " ", measure));
     this.mark();
   }
 

@@ -4,6 +4,8 @@
 import { Answering, note } from "../answering";
 import { h, replaceChildren } from "../dom";
 import type { Change, Store, View } from "../store";
+import { kernelTitle } from "../kernels";
+import { longestKernel } from "./example";
 import { nameOf } from "../tuner/tree";
 import { whatIfOf } from "../whatif";
 import type { ThroughputData } from "../requests";
@@ -64,7 +66,15 @@ export class ThroughputView implements View {
         `view.kernels[${kernel}].throughput()`,
       ],
       show: (found) => this.show(found),
-      say: (text, code) => replaceChildren(this.element, this.choices(), note(text, code)),
+      say: (text, code) => {
+        const other = this.store.ask === null ? null : longestKernel(this.store);
+        replaceChildren(
+          this.element,
+          this.choices(),
+          note(text, code),
+          other === null ? null : h("p", { class: "note" }, other),
+        );
+      },
       refused: () => (this.kernel = branch === null ? null : kernel), // as captured, it is asked again when the panel is opened again
     });
   }
@@ -95,7 +105,7 @@ export class ThroughputView implements View {
     return h(
       "div",
       { class: "steps" },
-      h("b", {}, index.trace.kernels[this.kernel ?? 0]?.name ?? ""),
+      h("b", {}, kernelTitle(index.trace, this.kernel ?? 0)),
       branches.length === 0 ? null : select,
     );
   }

@@ -1,13 +1,14 @@
 // The kernels' times: medians with their quartiles.
 
+import { measureButton } from "../again";
 import { h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
 import { count, duration, figures, quartiles, samples, sumText } from "../format";
+import { kernelLabel } from "../kernels";
 import type { KernelInfo } from "../model";
 import { throughput } from "../provenance";
 import type { Change, Store, View } from "../store";
 import { verdictCard, verdictOn, verdictsOf } from "../verdicts";
-import { kernelName } from "./pipeline";
 
 export class TimingView implements View {
   readonly element = h("div", { class: "timing scroll", tabindex: 0, role: "region", "aria-label": "Timing" });
@@ -26,7 +27,9 @@ export class TimingView implements View {
     const found = verdictsOf(this.store, () => this.draw());
     const { kernel } = this.store.cursor;
     const one = (kernel === null ? undefined : verdictOn(found, kernel)) ?? found?.whole ?? undefined;
-    return one === undefined ? null : verdictCard(this.store, one);
+    if (one !== undefined) return verdictCard(this.store, one);
+    const measure = measureButton(this.store);
+    return measure && h("p", { class: "note" }, "One cold run of each kernel says little of its speed. ", measure);
   }
 
   private draw(): void {
@@ -65,7 +68,7 @@ export class TimingView implements View {
           "aria-current": kernel.id === cursor.kernel ? "true" : null,
           onclick: () => this.store.go({ kernel: kernel.id }),
         },
-        kernelName(kernel),
+        kernelLabel(kernel),
         chart,
         h("span", { class: "num strong" }, duration(run.median_us)),
         h(

@@ -8,6 +8,9 @@ import type { Change, Store, View } from "../store";
 import type { GPUData, WarpAccessData } from "../requests";
 
 const EXAMPLE = { target: "sm_80", words: "an A100" };
+const NO_GROUPS = "it has no work-groups"; // in what Python says of a CPU's kernel
+const ON_A_CPU =
+  "This kernel was compiled for a CPU, which has no warps. The same kernel on a GPU shows what 32 work-items access together.";
 const SIDE = 16; // groups, and work-items, that are drawn along each dimension
 const CELL = 7;
 const SEGMENT = 32;
@@ -61,7 +64,8 @@ export class WarpsView implements View {
       this.draw();
     });
     const isPossible = this.store.ask !== null && this.target === "";
-    replaceChildren(this.element, note(text, code), isPossible ? h("p", { class: "note" }, elsewhere) : null);
+    const says = isPossible && text.includes(NO_GROUPS) ? ON_A_CPU : text;
+    replaceChildren(this.element, note(says, code), isPossible ? h("p", { class: "note" }, elsewhere) : null);
   }
 
   private show(found: GPUData): void {

@@ -1,0 +1,68 @@
+"""A view's connection to its capture, and the captured program run again with further options."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from weakref import ref
+
+from tinyexplore.explore.analysis.requests import GONE, RequestError
+from tinyexplore.explore.notebook.capturing import CaptureSession, TraceOf
+from tinyexplore.explore.notebook.realising import realize_all
+from tinyexplore.explore.notebook.requests import Answers
+from tinyexplore.explore.whatif.channel import Channel
+
+
+def connect(capture: CaptureSession, widget: Any) -> None:
+    """From now on `widget` shows `capture`: its requests and commands are answered from it."""
+    trace = TraceOf(capture, widget)
+    channel = Channel(capture.whatif, widget)
+    again = None if capture.called is None else partial(run_again, ref(capture))
+    widget.runs_again = again is not None
+    widget.answer_with(Answers(trace, capture, commands=channel, again=again).reply_to)
+    capture.whatif.ask_for_trace(trace)
+
+
+def run_again(captured: ref[CaptureSession], options: dict[str, Any], kernel: int) -> int:
+    """Calls the captured function again, with `options` beside those of the capture, and shows what came of it in the
+    capture's place.
+
+    Returns the number of the kernel that has the title of `kernel`; 0 where there is none. An exception of the
+    function leaves everything as it was.
+    """
+    capture = captured()
+    if capture is None or capture.called is None:
+        raise RequestError(GONE)
+    function, arguments = capture.called
+    before = capture.trace.kernels
+    new = CaptureSession(title=capture.title, options={**capture.options_given, **options})
+    new.namespace = capture.namespace or getattr(function, "__globals__", None)
+    new.begin()
+    try:
+        new.call(function, arguments)
+        realize_all(new.result)
+    except BaseException as error:
+        new.end(error)
+        raise
+    new.end()
+    capture.become(new)
+    titles = [(one.title, one.name) for one in capture.trace.kernels]
+    wanted = (before[kernel].title, before[kernel].name) if kernel < len(before) else ("", "")
+    number = titles.index(wanted) if wanted in titles else 0
+    if widget := capture.widget:
+        _show(capture, widget, number)
+    return number
+
+
+def _show(capture: CaptureSession, widget: Any, kernel: int) -> None:
+    """Replaces what the widget shows; the reader stays at the same panel."""
+    if capture.repeat > 1:
+        capture.measure_ceilings()
+    here = {name: value for name, value in widget.cursor.items() if name in ("place", "panel", "graph")}
+    widget.selected, widget.branches, widget.places = [], [], {}
+    widget.cursor = {**here, "kernel": kernel}
+    connect(capture, widget)
+    widget.payload = capture.pack()
+
+
+__all__ = ["connect", "run_again"]
