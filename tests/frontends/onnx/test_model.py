@@ -19,6 +19,7 @@ import tinyexplore
 from tests.frontends.onnx.models import BOOL, FLOAT, INT64, model_of, two_layers
 from tinyexplore import Tensor
 from tinyexplore.frontends.onnx import OnnxError, UnsupportedOperator, load, supported_operators
+from tinyexplore.frontends.onnx.listing import short_names
 
 
 def expected(proto: Any, **inputs: Any) -> list[Any]:
@@ -331,3 +332,15 @@ def test_a_dropped_model_frees_its_text() -> None:
 def test_the_package_s_name_is_the_front_end() -> None:
     assert tinyexplore.onnx.load is load
     assert numpy_helper is not None
+
+
+def test_paths_are_written_as_the_shortest_end_that_no_other_name_has() -> None:
+    assert short_names(["x", "a/b/w", "a/c/w", "a/c/v", "c/v", "/c/v"]) == {
+        "x": "x",
+        "a/b/w": "b/w",
+        "a/c/w": "c/w",
+        "a/c/v": "a/c/v",
+        "c/v": "c/v",
+        "/c/v": "/c/v",
+    }
+    assert len(set(short_names(f"{a}/{b}/{c}" for a in "xyz" for b in "xyz" for c in "xyz").values())) == 27

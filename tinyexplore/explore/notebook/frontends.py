@@ -42,6 +42,7 @@ def onnx(
 
     from tinyexplore.frontends.onnx.model import load
     from tinyexplore.frontends.onnx.values import tensor_of
+    from tinyexplore.tensor import Tensor
 
     model = load(source)
     given = dict(inputs) if isinstance(inputs, Mapping) else {}
@@ -52,8 +53,11 @@ def onnx(
     values = {**model.random_inputs(sizes, seed, without=given), **given}
 
     options.setdefault("repeat", EXPLORE_REPEAT)
-    session = capture(title=title or model.name, **options)
     values = {name: tensor_of(value) if isinstance(value, ndarray) else value for name, value in values.items()}
+    for one in (*model.parameters.values(), *values.values()):  # they are inputs, not a part of the program
+        if isinstance(one, Tensor):
+            one.realize()
+    session = capture(title=title or model.name, **options)
     session.capture.namespace = {**model.parameters, **values}
 
     def run() -> Any:

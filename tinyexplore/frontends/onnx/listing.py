@@ -1,15 +1,18 @@
 """A model as text, one node a line, and code whose lines are those: what a stack frame points at.
 
-The text is that of `onnx.printer`, with large constants and initializers left out. A node's line is compiled to a
-call at that place, so that a traceback, a profiler and the explorer name the node's line as they name Python's.
+The text is that of `onnx.printer`, with large constants and initializers left out. Of a name that is a path
+("encoder/layer.0/MatMul:0"), a line has the shortest end that no other name has. The path stands at the line's end.
+A node's line is compiled to a call at that place, so that a traceback, a profiler and the explorer name the node's
+line as they name Python's.
 """
 
 from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from keyword import iskeyword
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.frontends.onnx.reading import graphs_of, onnx_package
@@ -38,6 +41,7 @@ class Listing:
         self.lines: list[str] = []
         self.line_of: dict[int, int] = {}
         self._protos: list[Any] = []  # held: their addresses are keys
+        self._short = short_names(_names(model.graph))
         for entry in model.opset_import:
             self.lines.append(f"# opset {entry.domain or 'ai.onnx'} {entry.version}")
         if model.producer_name:
@@ -58,19 +62,20 @@ class Listing:
 
     def _graph(self, graph: GraphProto, indent: str, name: str) -> None:
         initial = {tensor.name for tensor in graph.initializer}
-        takes = ", ".join(_declared(item) for item in graph.input if item.name not in initial)
+        takes = ", ".join(_declared(item, self._short) for item in graph.input if item.name not in initial)
         self.lines.append(f"{indent}{_plain(name)}({takes}) {{")
         for node in graph.node:
             self._node(node, indent + "  ")
-        gives = ", ".join(_declared(item) for item in graph.output)
+        gives = ", ".join(_declared(item, self._short) for item in graph.output)
         self.lines.append(f"{indent}}}  # -> {gives}")
 
     def _node(self, node: NodeProto, indent: str) -> None:
         self._protos.append(node)
         self.line_of[id(node)] = len(self.lines) + 1
-        text = node_text(node)
+        text = node_text(node, self._short)
         origin = next((entry.value for entry in node.metadata_props if entry.key == STACK), "")
-        if last := _last_frame(origin):
+        path = next((_plain(name) for name in node.output if self._short.get(name, name) != name), "")
+        if last := _last_frame(origin) or path:
             text += f"  # {last}"
         self.lines.append(indent + text)
         for inner in graphs_of(node):
@@ -99,13 +104,17 @@ class Listing:
         return made
 
 
-def node_text(node: NodeProto) -> str:
-    """A node on one line: outputs, operator, attributes and inputs."""
+def node_text(node: NodeProto, short: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A node on one line: outputs, operator, attributes and inputs. `short`: what names are written as."""
     onnx = onnx_package()
-    short = onnx.NodeProto()
-    short.CopyFrom(node)
-    del short.metadata_props[:]
-    for attribute in short.attribute:
+    given, made = (
+        ", ".join(_plain(short.get(name, name)) or '""' for name in names) for names in (node.input, node.output)
+    )
+    bare = onnx.NodeProto()
+    bare.op_type, bare.domain = node.op_type, node.domain
+    bare.output.append("result")
+    bare.attribute.extend(node.attribute)
+    for attribute in bare.attribute:
         kind = attribute.type
         if kind in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
             _replace(attribute, "below")
@@ -118,14 +127,38 @@ def node_text(node: NodeProto) -> str:
                 _replace(attribute, f"{onnx.TensorProto.DataType.Name(attribute.t.data_type).lower()}{dims}")
     graph = onnx.GraphProto()
     graph.name = "g"
-    graph.node.append(short)
+    graph.node.append(bare)
     try:
-        text = onnx.printer.to_text(graph)
+        text = onnx.printer.to_text(graph).partition("{")[2].rpartition("}")[0]
     except Exception:  # of a malformed attribute: the name is what there is to show
-        return f"{', '.join(map(_plain, node.output))} = {_plain(node.op_type)}({', '.join(map(_plain, node.input))})"
-    body = text.partition("{")[2].rpartition("}")[0]
-    line = " ".join(_plain(body).split())
+        return f"{made} = {_plain(node.op_type)}({given})"
+    operator = " ".join(_plain(text).split()).partition(" = ")[2].removesuffix("()").rstrip()
+    line = f"{made} = {operator} ({given})"
     return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Of names that are paths, the shortest end that is no other name's."""
+    left, found, depth = [name for name in dict.fromkeys(names) if name], {}, 1
+    while left:
+        ends: dict[str, list[str]] = {}
+        for name in left:
+            ends.setdefault("/".join(name.split("/")[-depth:]), []).append(name)
+        for end, own in ends.items():
+            if len(own) == 1:
+                found[own[0]] = end
+        depth += 1
+        left = [name for own in ends.values() if len(own) > 1 for name in own]
+    return found
+
+
+def _names(graph: GraphProto) -> Iterator[str]:
+    """All names of values in a graph and those inside it."""
+    yield from (item.name for item in (*graph.input, *graph.initializer))
+    for node in graph.node:
+        yield from (*node.input, *node.output)
+        for inner in graphs_of(node):
+            yield from _names(inner)
 
 
 def _replace(attribute: Any, text: str) -> None:
@@ -135,18 +168,19 @@ def _replace(attribute: Any, text: str) -> None:
     attribute.name, attribute.type, attribute.s = name, 3, text.encode()
 
 
-def _declared(item: ValueInfoProto) -> str:
+def _declared(item: ValueInfoProto, short: Mapping[str, str]) -> str:
     """A name with its type: "x: float[1, 3, height]"."""
+    name = _plain(short.get(item.name, item.name))
     onnx = onnx_package()
     kind = item.type.WhichOneof("value")
     if kind != "tensor_type":
-        return f"{_plain(item.name)}: {(kind or 'unknown').replace('_type', '')}"
+        return f"{name}: {(kind or 'unknown').replace('_type', '')}"
     tensor = item.type.tensor_type
     names = {value: key.lower() for key, value in onnx.TensorProto.DataType.items()}
     sizes = [_plain(size.dim_param) or "?" if size.WhichOneof("value") != "dim_value" else str(size.dim_value)
              for size in tensor.shape.dim]  # fmt: skip
     shape = f"[{', '.join(sizes)}]" if tensor.HasField("shape") else ""
-    return f"{_plain(item.name)}: {names.get(tensor.elem_type, '?')}{shape}"
+    return f"{name}: {names.get(tensor.elem_type, '?')}{shape}"
 
 
 def _last_frame(stack: str) -> str:
