@@ -63,3 +63,10 @@ def test_the_command_runs_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["run", str(path), "batch"]) == 2
     path.write_bytes(b"nothing")
     assert main(["run", str(path)]) == 2
+
+
+@pytest.mark.parametrize("device", ["CLANG", "PYTHON"])
+def test_weights_and_inputs_are_where_the_kernels_run_and_are_not_computed_in_the_capture(device: str) -> None:
+    view = explore.onnx(two_layers(), sizes={"batch": 2}, repeat=1, device=device)
+    assert dict(view.trace.options)["DEVICE"] == device and view.result.device == device
+    assert view.trace.messages == ()

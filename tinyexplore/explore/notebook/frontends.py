@@ -6,7 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tinyexplore.device import Device
 from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, Explorer, capture, run_captured
+from tinyexplore.util import Context
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -44,19 +46,20 @@ def onnx(
     from tinyexplore.frontends.onnx.values import tensor_of
     from tinyexplore.tensor import Tensor
 
-    model = load(source)
     given = dict(inputs) if isinstance(inputs, Mapping) else {}
-    if inputs is not None and not isinstance(inputs, Mapping):
-        if len(inputs) > len(model.inputs):
-            raise TypeError(f"{model.name} takes {len(model.inputs)} inputs; {len(inputs)} were given")
-        given = {item.name: value for item, value in zip(model.inputs, inputs)}
-    values = {**model.random_inputs(sizes, seed, without=given), **given}
+    with Context(**_device_of(options)):  # weights and inputs go where the kernels will run
+        model = load(source)
+        if inputs is not None and not isinstance(inputs, Mapping):
+            if len(inputs) > len(model.inputs):
+                raise TypeError(f"{model.name} takes {len(model.inputs)} inputs; {len(inputs)} were given")
+            given = {item.name: value for item, value in zip(model.inputs, inputs)}
+        values = {**model.random_inputs(sizes, seed, without=given), **given}
+        values = {name: tensor_of(value) if isinstance(value, ndarray) else value for name, value in values.items()}
+        for one in (*model.parameters.values(), *values.values()):  # they are inputs, not a part of the program
+            if isinstance(one, Tensor):
+                one.realize()
 
     options.setdefault("repeat", EXPLORE_REPEAT)
-    values = {name: tensor_of(value) if isinstance(value, ndarray) else value for name, value in values.items()}
-    for one in (*model.parameters.values(), *values.values()):  # they are inputs, not a part of the program
-        if isinstance(one, Tensor):
-            one.realize()
     session = capture(title=title or model.name, **options)
     session.capture.namespace = {**model.parameters, **values}
 
@@ -64,3 +67,9 @@ def onnx(
         return model(**values)
 
     return run_captured(session, run)
+
+
+def _device_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """The setting DEVICE among the options of a capture."""
+    names = [value for name, value in options.items() if name.upper() == "DEVICE" and value]
+    return {"DEVICE": Device.canonicalize(names[0])} if names else {}
