@@ -9,6 +9,7 @@ import json
 import os
 import runpy
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -35,6 +36,7 @@ from tinyexplore.explore.tracefile.tabular import TABLES, rows_of, table_text
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal, well_formed, write_text
 from tinyexplore.frontends.onnx.errors import OnnxError
+from tinyexplore.frontends.report import front_ends
 from tinyexplore.target import GPUS, LEVELS, NATIVE, nearest_level
 from tinyexplore.util import Context, config
 
@@ -217,6 +219,10 @@ def _add_machine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     devices.add_argument("--json", action="store_true", help="print them as JSON")
     devices.set_defaults(command=run_devices)
+    front = commands.add_parser("frontends", help="list the frameworks whose programs can be explored here")
+    front.add_argument("--operators", action="store_true", help="print the operators that have a function here")
+    front.add_argument("--json", action="store_true", help="print them as JSON")
+    front.set_defaults(command=run_front_ends)
 
 
 def _add_pyodide(parser: argparse.ArgumentParser) -> None:
@@ -531,6 +537,19 @@ def run_devices(options: argparse.Namespace) -> int:
     """Each known device: what it is, or why it does not work here."""
     with Context(TARGET=config().TARGET if options.target is None else options.target):
         return _show_devices(options.json)
+
+
+def run_front_ends(options: argparse.Namespace) -> int:
+    """Each front end: the installed version, or how to get it."""
+    found = front_ends()
+    if options.json:
+        print(json.dumps([one.as_data() for one in found], indent=2, ensure_ascii=False))
+        return OK
+    for one in found:
+        print(one)
+        if options.operators:
+            print(textwrap.fill(", ".join(one.operators), 120, initial_indent="  ", subsequent_indent="  "))
+    return OK
 
 
 def _show_devices(as_json: bool) -> int:

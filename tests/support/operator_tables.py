@@ -1,0 +1,44 @@
+"""`python -m tests.support.operator_tables` writes docs/onnx_operators.md: how each operator is computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "onnx_operators.md"
+HEAD = """# ONNX operators
+
+This page answers: is an operator of the ONNX standard supported, and how is it computed?
+
+Written by `python -m tests.support.operator_tables` for onnx {version}; do not edit.
+
+- *function*: it has a function on Tensors.
+- *its body*: the standard defines it by a graph of other operators, and that graph is evaluated.
+- *its graphs*: control flow; the graphs in the node are evaluated.
+- *refused*: a model that needs it raises `UnsupportedOperator`.
+
+`tinyexplore frontends --operators` prints those that have a function.
+
+| operator | since version | computed by |
+|---|---:|---|
+"""
+
+
+def table() -> str:
+    """The page as it should be."""
+    import onnx
+
+    from tinyexplore.onnx import supported_operators
+
+    known = set(supported_operators())
+    rows = []
+    for schema in sorted(onnx.defs.get_all_schemas(), key=lambda one: (one.domain, one.name)):
+        name = f"{schema.domain}.{schema.name}" if schema.domain else schema.name
+        has_body = schema.has_function or schema.has_context_dependent_function
+        how = "function" if name in known else "its body" if has_body else "refused"
+        how = "its graphs" if name in ("If", "Loop", "Scan") else how
+        rows.append(f"| `{name}` | {schema.since_version} | {how} |")
+    return HEAD.format(version=onnx.__version__) + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(table(), "utf-8")
