@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.why.fusions import WhyKernels, why_kernels
     from tinyexplore.explore.analysis.why.rules import RuleAttempt, WhyNot, could_fire, why_not
     from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
-    from tinyexplore.explore.notebook.frontends import onnx
+    from tinyexplore.explore.notebook.frontends import onnx, torch
     from tinyexplore.explore.notebook.session import CaptureError, Explorer, capture, explore
     from tinyexplore.explore.notebook.targets import targets
     from tinyexplore.explore.tracefile.codec import Limits, trace_to_json
@@ -91,6 +91,7 @@ _HOMES = {
     "capture": "notebook.session",
     "explore": "notebook.session",
     "onnx": "notebook.frontends",
+    "torch": "notebook.frontends",
     "Cell": "analysis.shapes.cells",
     "ShapeView": "analysis.shapes.view",
     "shape": "analysis.shapes.view",
@@ -147,6 +148,7 @@ __all__ = [
     "line_frames",
     "loaded_bytes",
     "onnx",
+    "torch",
     "related",
     "reproducer",
     "roofline_svg",

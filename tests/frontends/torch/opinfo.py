@@ -10,7 +10,8 @@ Needs PyTorch and `expecttest`. A sample is one of:
 - parts: Tensors compute some of them, ATen the others, and the result is right
 - aten: ATen computes all
 - wrong: the result differs
-- untraced: PyTorch cannot trace it, or its inputs or results are complex or sparse
+- unstable: the result differs, and PyTorch's own changes by more than the tolerance if the inputs change by rounding
+- untraced: PyTorch cannot trace it or run the trace, or its inputs or results are complex or sparse
 """
 
 from __future__ import annotations
@@ -129,7 +130,12 @@ def tried(info: Any, sample: Any, dtype: str, gradients: bool) -> tuple[str, str
     if not _is_dense(one.tensors):
         return "untraced", "complex or sparse"
     torch.manual_seed(0)
-    want = flat_tensors(one(*one.inputs()))
+    try:
+        want = flat_tensors(one(*one.inputs()))
+    except TooLong:
+        raise
+    except Exception as error:  # of what this build of PyTorch has not
+        return "untraced", f"eager: {type(error).__name__}: {error}"
     if not _is_dense(want):
         return "untraced", "complex or sparse"
     if gradients and not want:
@@ -150,25 +156,58 @@ def tried(info: Any, sample: Any, dtype: str, gradients: bool) -> tuple[str, str
             node.args = (flat_nodes(node.args),)
     program = Program(module, replay=False)
     torch.manual_seed(0)
-    with torch.no_grad():
-        got = [value for value in program(*one.inputs()) if isinstance(value, torch.Tensor)]
+    try:
+        with torch.no_grad():
+            got = [value for value in program(*one.inputs()) if isinstance(value, torch.Tensor)]
+    except TooLong:
+        raise
+    except Exception:
+        if again(module, one.inputs()) is None:
+            return "untraced", "PyTorch cannot run the trace"
+        raise
     left = sorted({f"{node.target}: {why}" for node, why in program.left.items()})
     name = info.name.rpartition(".")[2]
     exact = not any(part in info.name for part in RANDOM) and not any(name.startswith(part) for part in UNDEFINED)
     exact = exact and not any("empty" in str(node.target) for node in module.graph.nodes)
     said = difference(got, want, dtype, exact)
     if said:  # the decompositions may differ from the operation itself
-        torch.manual_seed(0)
-        with torch.no_grad():
-            traced = [value for value in flat_tensors(torch.fx.Interpreter(module).run(*one.inputs()))]
+        traced = again(module, one.inputs())
+        assert traced is not None
         said = difference(got, traced, dtype, exact)
-        if said:
-            return "wrong", f"{said}; {left}"
+    if said:
+        moved = again(module, [rounded(value) for value in one.inputs()])
+        if moved is not None and difference(moved, traced, dtype, exact):
+            return "unstable", f"{said}; {left}"
+        return "wrong", f"{said}; {left}"
     if any(runner.is_left for runner in program._runners.values()):
         return ("parts" if len(program.parts) > 1 else "aten"), f"kernels failed; {left}"
     if not left:
         return "here", ""
     return ("parts" if program.calls else "aten"), "; ".join(left)[:300]
+
+
+def again(module: Any, inputs: list[Any]) -> list[Any] | None:
+    """What PyTorch itself makes of a traced graph; None if it cannot run it."""
+    import torch
+
+    torch.manual_seed(0)
+    try:
+        with torch.no_grad():
+            return flat_tensors(torch.fx.Interpreter(module).run(*inputs))
+    except TooLong:
+        raise
+    except Exception:
+        return None
+
+
+def rounded(value: Any) -> Any:
+    """A tensor whose floats are changed by a rounding error."""
+    import torch
+
+    if not value.dtype.is_floating_point:
+        return value
+    with torch.no_grad():
+        return value.detach() * (1 + torch.finfo(value.dtype).eps)
 
 
 def flat_nodes(value: Any) -> tuple[Any, ...]:
@@ -206,7 +245,7 @@ def run(asked: argparse.Namespace) -> int:
 
 def entry(info: Any, dtype: Any, asked: argparse.Namespace) -> dict[str, Any]:
     """What became of the samples of one operation."""
-    counts: dict[str, Any] = dict.fromkeys(("here", "parts", "aten", "wrong", "untraced", "late"), 0)
+    counts: dict[str, Any] = dict.fromkeys(("here", "parts", "aten", "unstable", "wrong", "untraced", "late"), 0)
     said: dict[str, str] = {}
     ends = time.monotonic() + asked.entry_seconds
     try:
@@ -238,10 +277,10 @@ def entry(info: Any, dtype: Any, asked: argparse.Namespace) -> dict[str, Any]:
 
 def report(results: dict[str, Any]) -> None:
     """The figures of all entries."""
-    kinds = ("here", "parts", "aten", "wrong", "untraced", "late")
+    kinds = ("here", "parts", "aten", "unstable", "wrong", "untraced", "late")
     total = {kind: sum(one[kind] for one in results.values()) for kind in kinds}
     print(f"{len(results)} entries; samples: " + ", ".join(f"{count} {kind}" for kind, count in total.items()))
-    ran = {name: one for name, one in results.items() if sum(one[kind] for kind in kinds[:4])}
+    ran = {name: one for name, one in results.items() if sum(one[kind] for kind in kinds[:5])}
     right = [name for name, one in ran.items() if not one["wrong"] and not one["late"]]
     here = [name for name in right if not ran[name]["parts"] and not ran[name]["aten"]]
     some = [name for name in right if ran[name]["here"] or ran[name]["parts"]]

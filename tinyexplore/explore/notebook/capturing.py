@@ -66,6 +66,7 @@ class CaptureSession(Readable):
         namespace: variables beside those of the frame that captures; they name tensors.
         called: the function that was captured, with its arguments; None for a `with` block and for tensors.
         options_given: the options as they were given.
+        notes: called when the capture ends, for more messages: level, text and the user's line of each.
     """
 
     def __init__(self, trace: Trace | None = None, *, title: str = "", options: dict[str, Any] | None = None) -> None:
@@ -80,6 +81,7 @@ class CaptureSession(Readable):
         self.error: BaseException | None = None
         self.namespace: Mapping[str, Any] | None = None
         self.called: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        self.notes: Callable[[], Sequence[Note]] = tuple
         self._executor = _executor_of(given.pop("executor", None))
         self._changes = _config_changes(given)
         self._trace = trace
@@ -181,6 +183,7 @@ class CaptureSession(Readable):
             text = f"kernels ran on {', '.join(sorted(elsewhere))}, where their inputs are: DEVICE is for tensors "
             text += "made inside the capture; x.to(...) moves one that was there before"
             notes.append(("note", text, None))
+        notes += self.notes()
         inputs = recorder.inputs
         self._contents = inputs.contents
         if self.keep_bytes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from tinyexplore.device import Device
 from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, Explorer, capture, run_captured
@@ -73,3 +73,50 @@ def _device_of(options: Mapping[str, Any]) -> dict[str, str]:
     """The setting DEVICE among the options of a capture."""
     names = [value for name, value in options.items() if name.upper() == "DEVICE" and value]
     return {"DEVICE": Device.canonicalize(names[0])} if names else {}
+
+
+def torch(
+    function: Callable[..., Any],
+    *args: Any,
+    lines: Literal["python", "aten"] = "python",
+    title: str = "",
+    **options: Any,
+) -> Explorer:
+    """What becomes of a function or module of PyTorch: `explore.torch(model, x)`; `explore(model, x)` is the same.
+
+    It is compiled by `torch.compile` and called once. Every LazyBuffer leads to the user's line, and modules are those
+    of `torch.nn`. If the function calls `backward()`, gradients stand at the lines that they are for. Operations
+    without a translation run in ATen; the trace's messages list them with their times.
+
+    Args:
+        function: a function of tensors of PyTorch, or an `nn.Module`.
+        args: its arguments.
+        lines: what the first column of the view is: the user's "python", or the "aten" graph, one operation a line,
+            each with the user's line behind it.
+        title: of the view; the function's name if none is given.
+        options: as for `explore`.
+
+    Raises:
+        ValueError: `lines` is another word.
+    """
+    from tinyexplore.frontends.torch.exploring import Explored
+
+    if lines not in ("python", "aten"):
+        raise ValueError(f'explore.torch(lines={lines!r}): choose "python" or "aten"')
+    explored = Explored(function, args, lines == "aten")
+    options.setdefault("repeat", EXPLORE_REPEAT)
+    name = getattr(function, "__name__", type(function).__name__)
+    session = capture(title=title or name, **options)
+    session.capture.namespace = explored.names
+    session.capture.notes = explored.notes
+    return run_captured(session, explored, args)
+
+
+def explored_of_torch(function: Callable[..., Any], args: Sequence[Any], **options: Any) -> Explorer | None:
+    """The view of a program of PyTorch; None where neither the function nor an argument is PyTorch's."""
+    kinds = {base.__module__.partition(".")[0] for value in (function, *args) for base in type(value).__mro__}
+    if "torch" not in kinds:
+        return None
+    from tinyexplore.frontends.torch.exploring import is_of_torch
+
+    return torch(function, *args, **options) if is_of_torch(function, args) else None

@@ -5,6 +5,7 @@ What only a question or a picture needs is loaded when it is requested: a first 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -434,9 +435,16 @@ def capture(*, title: str = "", **options: Any) -> Explorer:
 def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options: Any) -> Explorer:
     """What becomes of `f(*args)`: called and realised inside a capture, each launch with `repeat` samples (10).
 
-    `f` may also be a Tensor (or Tensors in lists, tuples, dicts): then realising it is captured. Options as for
-    `capture`. If `f` raises, the exception has the partial capture as its attribute `explorer`.
+    `f` may also be a Tensor (or Tensors in lists, tuples, dicts): then realising it is captured. A module of PyTorch,
+    or a function that is given tensors of PyTorch, runs on Tensors: see `explore.torch`. Options as for `capture`. If
+    `f` raises, the exception has the partial capture as its attribute `explorer`.
     """
+    if "torch" in sys.modules and callable(f):  # else nothing of PyTorch's can be among them
+        from tinyexplore.explore.notebook.frontends import explored_of_torch
+
+        view = explored_of_torch(f, args, title=title, **options)
+        if view is not None:
+            return view
     options.setdefault("repeat", EXPLORE_REPEAT)
     is_data = issubclass(type(f), (Tensor, list, tuple, dict))
     if not is_data and not callable(f):

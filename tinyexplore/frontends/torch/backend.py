@@ -46,9 +46,13 @@ class Compiler:
 
     def __call__(self, module: Any, inputs: Sequence[Any]) -> Any:
         """The function of a graph, as AOTAutograd calls it."""
-        if any(isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) for value in inputs):
-            return make_boxed_func(self._of_sizes(module))
-        return make_boxed_func(self._program(module))
+        is_sized = any(isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) for value in inputs)
+        function = self._of_sizes(module) if is_sized else self._program(module)
+
+        def run(*args: Any) -> list[Any]:
+            return function(*args)
+
+        return make_boxed_func(torch._dynamo.disable(run))  # it may be called from a frame that Dynamo looks at
 
     def _program(self, module: Any) -> Program:
         program = self.make(module)
@@ -85,10 +89,13 @@ def _with_sizes(module: Any, args: Sequence[Any]) -> Any:
 
 def compiled(compiler: Compiler, module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
     """A graph of Dynamo as a function, forward and backward, whose ATen graphs the compiler gets."""
-    with sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False):
-        function: Callable[..., Any] = aot_module_simplified(
-            module, inputs, fw_compiler=compiler, bw_compiler=compiler, decompositions=decompositions()
-        )
+    make = torch._dynamo.disable(compiler.__call__)
+    with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
+        warnings.filterwarnings("ignore", "TF32 acceleration")  # of the switch itself
+        with torch.backends.mkldnn.flags(enabled=False):
+            function: Callable[..., Any] = aot_module_simplified(
+                module, inputs, fw_compiler=make, bw_compiler=make, decompositions=decompositions()
+            )
     return function
 
 

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -18,12 +19,13 @@ from torch.fx.node import map_arg
 
 from tinyexplore.device import Device
 from tinyexplore.frontends.torch import operations  # noqa: F401 (fills the table)
+from tinyexplore.frontends.torch.listing import Lines, Listing
 from tinyexplore.frontends.torch.table import Call, NotTranslated, translation
 from tinyexplore.frontends.torch.values import DTYPES, Layout, flat_tensor, is_plain, layout_of, torch_of
 from tinyexplore.jit import TinyJit
 from tinyexplore.jit.arguments import JitError
 from tinyexplore.tensor import Tensor
-from tinyexplore.trace import recording
+from tinyexplore.trace import active_recorder, recording
 
 MOST_REPLAYED = 8  # layouts of inputs for which a captured part is kept
 # movements that ATen does without touching the elements
@@ -46,14 +48,12 @@ class Part:
         inputs: the nodes outside of it that it reads.
         outputs: its nodes that are read outside of it.
         by_aten: ATen computes it.
-        seconds: how long ATen took in the last call.
     """
 
     nodes: list[Any]
     inputs: list[Any]
     outputs: list[Any]
     by_aten: bool
-    seconds: float = 0.0
 
 
 def vals_in(node: Any) -> list[Any]:
@@ -161,12 +161,23 @@ class Program:
     Attributes:
         parts: in the order in which they run.
         left: for each operation that ATen computes, why.
+        seconds: how long each of them took in the last call.
+        lines: what calls the functions of operations from the user's lines.
+        given: called with each input of a part on Tensors: the node, its value, and the Tensor in its memory.
     """
 
-    def __init__(self, module: Any, *, replay: bool = True, at_line: Any = None) -> None:
+    def __init__(
+        self,
+        module: Any,
+        *,
+        replay: bool = True,
+        lines: Lines | None = None,
+        given: Callable[[Any, Any, Tensor], None] | None = None,
+    ) -> None:
         self.module = module
         self.replay = replay
-        self.at_line = at_line  # calls what computes a node below a stack frame at the user's line
+        self.lines = lines or Lines()
+        self.given = given
         graph = module.graph
         self.placeholders = [node for node in graph.nodes if node.op == "placeholder"]
         (output,) = [node for node in graph.nodes if node.op == "output"]
@@ -174,6 +185,7 @@ class Program:
         functions = [node for node in graph.nodes if node.op == "call_function"]
         writes = [node for node in functions if getattr(getattr(node.target, "_schema", None), "is_mutable", False)]
         self.left: dict[Any, str] = {}
+        self.seconds: dict[Any, float] = {}
         for node in functions:
             why = "the graph has a write" if writes else reason_against(node)
             if why:
@@ -215,10 +227,10 @@ class Program:
                 values[node] = operator.attrgetter(node.target)(self.module)
         for number, part in enumerate(self.parts):
             if part.by_aten:
-                began = time.perf_counter()
                 for node in part.nodes:
+                    began = time.perf_counter()
                     self._by_aten(node, values)
-                part.seconds = time.perf_counter() - began
+                    self.seconds[node] = time.perf_counter() - began
                 continue
             runner = self._runners[number]
             for node, value in zip(runner.wanted, runner([values[node] for node in part.inputs])):
@@ -238,6 +250,12 @@ class Program:
             for source in node.all_input_nodes:
                 self._moved(source, values)
             self._by_aten(node, values)
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The graph as text."""
+        backward = any(node.meta.get("partitioner_tag") == "is_backward" for node in self.module.graph.nodes)
+        return self.lines.listing(self.module.graph, "backward" if backward else "forward")
 
     def message(self) -> str:
         """Which operations ATen computes and why, one a line; "" if none."""
@@ -260,15 +278,8 @@ class Program:
                 continue
             function, call = translation(node.target), self.calls[node]
             assert function is not None
-            if self.at_line is None:
-                values[node] = function(call, *args, **kwargs)
-            else:
-                values[node] = self.at_line(node, _called(function, call, args, kwargs))
+            values[node] = self.lines.call(node, self.listing, partial(function, call, *args, **kwargs))
         return [values[node] for node in wanted]
-
-
-def _called(function: Callable[..., Any], call: Call, args: Any, kwargs: Any) -> Callable[[], Any]:
-    return lambda: function(call, *args, **kwargs)
 
 
 def _is_several(node: Any) -> bool:
@@ -287,6 +298,8 @@ class PartRunner:
         self.part = part
         self.wanted = wanted
         self.vals = [node.meta["val"] for node in wanted]
+        inside = set(part.nodes)
+        self.readers = {node: next(user for user in node.users if user in inside) for node in part.inputs}
         self.captured: dict[Any, TinyJit[Any] | None] = {}
         self.is_left = False  # to ATen: no kernel of it could be made
 
@@ -297,11 +310,15 @@ class PartRunner:
             return self._left(inputs)
         layouts: list[Any] = []
         flats: list[Tensor] = []
-        for value in inputs:
-            layout, flat = _given(value)
+        is_recorded = active_recorder() is not None
+        for node, value in zip(self.part.inputs, inputs):
+            look = partial(_given, value)
+            layout, flat = self._at(self.readers[node], look) if is_recorded else look()
             layouts.append(layout)
             if flat is not None:
                 flats.append(flat)
+                if self.program.given is not None:
+                    self.program.given(node, value, flat)
         key = (tuple(layouts), Device.DEFAULT)
         try:
             return self._run(key, layouts, flats)
@@ -331,21 +348,31 @@ class PartRunner:
 
     def _compute(self, layouts: Sequence[Any], flats: Sequence[Tensor]) -> list[Tensor]:
         given = iter(flats)
-        tensors = [
-            layout.seen(next(given)) if isinstance(layout, Layout) else Tensor.zeros(*layout[0], dtype=layout[1])
-            for layout in layouts
-        ]
-        with Tensor.train(False):
-            found = self.program.computed(self.part, self.wanted, tensors)
-        outputs = [tensor.detach().contiguous() for tensor in found]
+        tensors = []
+        for node, layout in zip(self.part.inputs, layouts):
+            if isinstance(layout, Layout):
+                look = partial(layout.seen, next(given))
+            else:
+                look = partial(Tensor.zeros, *layout[0], dtype=layout[1])
+            tensors.append(self._at(self.readers[node], look))
+        found = self.program.computed(self.part, self.wanted, tensors)
+        outputs = [self._at(node, partial(_in_memory, tensor)) for node, tensor in zip(self.wanted, found)]
         Tensor.realize(*outputs)
         return outputs
+
+    def _at(self, node: Any, compute: Callable[[], Any]) -> Any:
+        """What `compute` gives, below a frame at the line of a node."""
+        return self.program.lines.call(node, self.program.listing, compute)
 
     def _left(self, inputs: Sequence[Any]) -> list[Any]:
         values = dict(zip(self.part.inputs, inputs))
         for node in self.part.nodes:
             self.program._by_aten(node, values)
         return [values[node] for node in self.wanted]
+
+
+def _in_memory(tensor: Tensor) -> Tensor:
+    return tensor.detach().contiguous()
 
 
 def _given(value: Any) -> tuple[Any, Tensor | None]:

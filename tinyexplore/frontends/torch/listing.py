@@ -1,0 +1,240 @@
+"""Where the operations of a graph stand: lines of the user's Python, and the graph as text, one operation a line.
+
+An operation is computed below a stack frame whose code stands at its line, so that a traceback, a profiler and the
+explorer name that line as they name Python's. Around it are frames of the modules that it belongs to.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import linecache
+import re
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from keyword import iskeyword
+from typing import Any
+
+import torch
+
+from tinyexplore.frontends.torch.values import is_plain, tensor_of
+from tinyexplore.trace import recording
+
+WIDEST = 400  # characters of a line
+FRAME = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)\n?([^\n]*)\n?([^\n]*)')
+STEP = re.compile(r"\.(\w+)|\['?(\w+)'?\]")
+_numbers = itertools.count(1)
+
+Caller = Callable[[Any, Callable[[], Any]], Any]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A part of a line of source text.
+
+    Attributes:
+        file: its name.
+        line: counted from 1.
+        function: the name of the function around it.
+        start: the first byte of the part.
+        end: the byte behind it; `start` where the whole line is meant.
+    """
+
+    file: str
+    line: int
+    function: str
+    start: int = 0
+    end: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line} in {self.function}"
+
+
+def place_of(node: Any) -> Place | None:
+    """The user's line that a node of a graph comes from: of a node of the backward graph, the line it is for."""
+    frames = FRAME.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return None
+    file, line, function, shown, marks = frames[-1]
+    text = linecache.getline(file, int(line))
+    if not marks.strip() or marks.strip("~^ ") or not text:
+        return Place(file, int(line), function)
+    moved = (len(text) - len(text.lstrip())) - (len(shown) - len(shown.lstrip()))
+    start, end = len(marks) - len(marks.lstrip()) + moved, len(marks.rstrip()) + moved
+    before, inside = text[:start], text[start:end]
+    return Place(file, int(line), function, len(before.encode()), len((before + inside).encode()))
+
+
+@cache
+def caller_at(place: Place) -> Caller:
+    """A function of a module and of what computes a node; it calls that from the place.
+
+    Its first parameter is called `self`, as a method's is: the explorer finds the node's module by it.
+    """
+    name = place.function if place.function.isidentifier() and not iskeyword(place.function) else "node"
+    function = ast.parse(f"def {name}(self, compute): return compute()").body[0]
+    tree = ast.Module([function], [])
+    for part in ast.walk(tree):
+        if isinstance(part, (ast.expr, ast.stmt, ast.arg)):  # all of it stands at the place
+            part.lineno = part.end_lineno = place.line
+            part.col_offset, part.end_col_offset = place.start, max(place.end, place.start)
+    space: dict[str, Any] = {"__name__": "torch.program"}
+    exec(compile(tree, place.file, "exec"), space)  # of a name that is checked above; it calls `compute` only
+    made: Caller = space[name]
+    return made
+
+
+class Listing:
+    """A graph as text.
+
+    Attributes:
+        file: the name under which the text is a source file.
+        text: the lines.
+    """
+
+    def __init__(self, graph: Any, name: str) -> None:
+        self.file = f"<ATen {name} {next(_numbers)}>"
+        self._places: dict[Any, Place] = {}
+        lines: list[str] = []
+        for node in graph.nodes:
+            text = node_text(node)
+            if node.op == "call_function":
+                self._places[node] = Place(self.file, len(lines) + 1, node.name, 0, len(text.encode()))
+            origin = place_of(node)
+            lines.append(text + (f"  # {origin}" if origin else ""))
+        self.text = "\n".join(lines) + "\n"
+        # without a time, so that `linecache.checkcache` keeps it although there is no such file
+        linecache.cache[self.file] = (len(self.text), None, [line + "\n" for line in lines], self.file)
+        weakref.finalize(self, linecache.cache.pop, self.file, None)
+
+    def place(self, node: Any) -> Place:
+        """The line of an operation in the text."""
+        return self._places[node]
+
+
+def node_text(node: Any) -> str:
+    """A node on one line: its name, the operation, its operands, and the type of its result."""
+    kind = _type_text(node.meta.get("val"))
+    if node.op == "placeholder":
+        return f"{node.name}: {kind}"
+    if node.op == "output":
+        return f"return {node.args[0]}"
+    inner = [*[_argument(one) for one in node.args], *[f"{key}={_argument(one)}" for key, one in node.kwargs.items()]]
+    is_overload = isinstance(node.target, (str, torch._ops.OpOverload))
+    target = node.target if is_overload else getattr(node.target, "__name__", node.target)
+    line = f"{node.name}: {kind} = {str(target).replace('.default', '')}({', '.join(inner)})"
+    return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join([_argument(one) for one in value]) + "]"
+    return value.name if isinstance(value, torch.fx.Node) else repr(value).replace("torch.", "")
+
+
+def _type_text(val: Any) -> str:
+    """The dtype and shape of a fake tensor: "float32[2, 3]"."""
+    if isinstance(val, (list, tuple)):
+        return "(" + ", ".join([_type_text(one) for one in val]) + ")"
+    if isinstance(val, torch.Tensor):
+        return f"{str(val.dtype).removeprefix('torch.')}[{', '.join(map(str, val.shape))}]"
+    return type(val).__name__
+
+
+# *** modules ***
+
+
+class Module:
+    """A module of the user's, as the explorer's tree shows it: parts and parameters are attributes."""
+
+
+class Modules:
+    """The modules that the operations of a program stand in.
+
+    Attributes:
+        tops: modules of PyTorch by the names that the function reaches them by.
+    """
+
+    def __init__(self, tops: Mapping[str, Any]) -> None:
+        self.tops = dict(tops)
+        self._made: dict[int, Any] = {}
+
+    def of(self, node: Any) -> Iterator[Any]:
+        """The modules that a node stands in, outermost first; of a node of the backward graph, those it is for."""
+        stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+        for path, _ in stack.values():
+            module = self._found(path)
+            if module is not None:
+                yield self._shown(module)
+
+    def outermost(self) -> Any:
+        """The module that the program is, if it is one."""
+        module = self.tops.get("")
+        return None if module is None else self._shown(module)
+
+    def _found(self, path: str) -> Any:
+        """The module at a path of Dynamo's: L['self'].layers.0, or L['model']._modules['layers']['0']."""
+        steps = [first or second for first, second in STEP.findall(path)]
+        module = self.tops.get(steps[0]) if steps else None
+        if module is None:
+            module = self.tops.get("")
+        for step in steps[1:]:
+            if step in ("_modules", "__dict__"):
+                continue
+            module = getattr(module, step, None)
+        return module if isinstance(module, torch.nn.Module) else None
+
+    def _shown(self, module: Any) -> Any:
+        shown = self._made.get(id(module))
+        if shown is None:
+            kind = type(module).__name__
+            shown = self._made[id(module)] = type(kind, (Module,), {})()
+            for name, value in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
+                if is_plain(value):
+                    with recording(None):  # no kernel reads this Tensor: it says how large the module is
+                        setattr(shown, name, tensor_of(value))
+            for name, part in module.named_children():
+                setattr(shown, name, self._shown(part))
+        return shown
+
+
+class Lines:
+    """Calls what computes a node from the node's place, inside of its modules.
+
+    Attributes:
+        modules: of the program.
+        in_aten: places are lines of the graph's text, not of the user's Python.
+    """
+
+    def __init__(self, modules: Modules | None = None, in_aten: bool = False) -> None:
+        self.modules = modules or Modules({})
+        self.in_aten = in_aten
+        self.listings: list[Listing] = []
+
+    def listing(self, graph: Any, name: str) -> Listing:
+        """The text of a graph, which lives as long as this object."""
+        made = Listing(graph, name)
+        self.listings.append(made)
+        return made
+
+    def call(self, node: Any, listing: Listing, compute: Callable[[], Any]) -> Any:
+        """What `compute` gives, below a frame at the place of the node."""
+        caller = caller_at(self.place(node, listing))
+        modules = list(self.modules.of(node))
+        top = self.modules.outermost()
+        if top is not None and top not in modules:
+            modules.insert(0, top)
+        for module in reversed(modules):
+            compute = _inside(caller, module, compute)
+        return compute() if modules else caller(None, compute)
+
+    def place(self, node: Any, listing: Listing) -> Place:
+        """The user's line, or the line of the graph's text where there is none."""
+        found = None if self.in_aten else place_of(node)
+        return found or listing.place(node)
+
+
+def _inside(caller: Caller, module: Any, compute: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: caller(module, compute)
