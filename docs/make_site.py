@@ -126,6 +126,9 @@ def write_exploration(folder: Path, exploration: Exploration) -> Entry:
     """Capture one program and write its page."""
     Tensor.manual_seed(0)
     view = explore(exploration.program(), title=exploration.title, **dict(exploration.options))
+    for kernel in view.kernels:
+        if kernel.info.opts and kernel.info.same_as is None:
+            kernel.opt_steps()  # the story's page of loops shows them
     view.to_html(folder / f"{exploration.name}.html")
     trace = view.trace
     medians = [run.median_us for run in trace.runs]

@@ -38,12 +38,12 @@ def test_nothing_comes_from_elsewhere(lab: LabPage) -> None:
 
 def test_a_line_of_python_lights_its_nodes_and_instructions(lab: LabPage, explorer: Any) -> None:
     explorer.locator("[data-pane=a] .line.linked", has_text="softmax").first.click()
-    for lit in ("[data-pane=a] .line.sel", "[data-pane=c] .line.rel", ".graph .box.sel"):
+    for lit in ("[data-pane=a] .line.sel", "[data-pane=bc] .line.rel", ".graph .box.sel"):
         explorer.locator(lit).first.wait_for(timeout=milliseconds(5))
 
 
 def test_an_instruction_leads_back_to_its_line(lab: LabPage, explorer: Any) -> None:
-    explorer.locator("[data-pane=c] .line.linked").last.click()
+    explorer.locator("[data-pane=bc] .line.linked").last.click()
     lit = explorer.locator("[data-pane=a] .line.rel")
     lit.first.wait_for(timeout=milliseconds(5))
     assert "softmax" in lit.first.inner_text()

@@ -273,7 +273,7 @@ def test_what_is_folded_into_a_label_is_said_to_be_in_the_graph(open_page: Open)
 
 
 def test_a_listing_that_jumps_is_read_from_its_left_edge(open_page: Open) -> None:
-    tab = open_page(width=1000, height=900)
+    tab = open_page(width=1280, height=900)
     scrolled = "document.querySelector('.pane-b .listing').scrollLeft"
     tab.evaluate(f"{scrolled} = 60")
     assert tab.evaluate(scrolled) > 0
@@ -569,6 +569,7 @@ def test_symbolic_sizes_are_shown_as_they_are_written(open_page: Open) -> None:
     chosen = next(node for node in TRACE.nodes if node.shape)
     nodes = tuple(replace(node, shape=("v=3", 4)) if node is chosen else node for node in TRACE.nodes)
     tab = open_page(replace(TRACE, kernels=(kernel, *TRACE.kernels[1:]), nodes=nodes))
+    open_panel(tab, "kernels")
     assert tab.locator(".axis-global", has_text="4v").count() > 0
     tab.click(".part:has-text('LazyBuffers')")
     tab.focus(".tinyexplore")

@@ -84,7 +84,8 @@ def test_selection_goes_both_ways_and_keys_stay_inside(browser: Any, lab: str) -
     tab.wait_for_selector("text=| Idle", timeout=milliseconds(90))
     tab.evaluate("void window.jupyterapp.commands.execute('notebook:run-cell')")
     tab.wait_for_selector(".tinyexplore .boxes .box", timeout=milliseconds(30))
-    tab.click(".tinyexplore .pane-c .line >> nth=10")
+    tab.click(".tinyexplore .pane-bc [data-key=asm]")
+    tab.click(".tinyexplore .pane-bc .line >> nth=10")
     chosen = tab.evaluate("document.querySelectorAll('.tinyexplore .line.sel').length")
     assert chosen >= 2
     cells = "document.querySelectorAll('.jp-Cell').length"

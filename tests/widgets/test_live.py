@@ -232,3 +232,20 @@ def test_what_takes_long_can_be_cancelled_and_the_next_question_starts_python_an
     assert found[0].startswith("cancelled: ") and found[1:] == ["asleep"]
     answer = page.evaluate("tinyexploreEngine.ask({ask: 'debug', kernel: 0, do: 'look'})")
     assert answer["position"] == 0
+
+
+def test_a_page_with_engine_leads_to_the_playground(browser: Any, view: Explorer, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    view.to_html(file, live=True)
+    for tab in opened(browser, file, shows=".tinyexplore"):
+        tab.evaluate("tinyexplore.handle.open('#stage=1&step=0')")
+        tab.get_by_role("button", name="Playground").click()
+        tab.wait_for_selector("html[data-playground=ready]", state="attached")
+        assert tab.locator(".tinyexplore").count() == 0
+        tab.locator(".pg-program textarea").fill("y = Tensor([1.0, 2.0]) * 3\nprint(y.tolist())\ny")
+        tab.click(".pg-run")
+        tab.wait_for_selector(".pg-explorer .tinyexplore")
+        assert "[3.0, 6.0]" in tab.inner_text(".pg-output")
+        assert tab.get_by_role("button", name="Playground").count() == 0
+        tab.reload()
+        tab.wait_for_selector("#explorer .tinyexplore", state="attached")

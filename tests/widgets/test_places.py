@@ -47,7 +47,8 @@ def test_in_notebook_7_it_draws_and_a_click_reaches_python(
         lab.run_all()
         assert lab.raised() == []
         page.locator(".tinyexplore .boxes .box").nth(3).wait_for(timeout=milliseconds(30))
-        page.click(".tinyexplore .pane-c .line >> nth=10")
+        page.click(".tinyexplore .pane-bc [data-key=asm]")
+        page.click(".tinyexplore .pane-bc .line >> nth=10")
         assert lab.await_python("len(view.selected) > 0", "True") == "True"
         page.screenshot(path=screenshots / "notebook7.png")
         box = page.locator(".tinyexplore").bounding_box()
@@ -104,7 +105,8 @@ def test_in_marimo_it_draws_and_a_click_reaches_other_cells(
             page.goto(address)
             page.locator(".tinyexplore .boxes .box").nth(3).wait_for(timeout=milliseconds(90))
             page.get_by_text("selected 0 nodes").wait_for(timeout=milliseconds(20))
-            page.locator(".tinyexplore .pane-c .line").nth(10).click()
+            page.locator(".tinyexplore .pane-bc [data-key=asm]").click()
+            page.locator(".tinyexplore .pane-bc .line").nth(10).click()
             page.get_by_text(re.compile("selected [1-9]")).wait_for(timeout=milliseconds(20))
             page.screenshot(path=screenshots / "marimo.png")
             page.close()

@@ -27,6 +27,8 @@ export interface Engine {
   hear(told: Told): void;
   /** What it is and how far, for the header. */
   badge: HTMLElement;
+  /** Replaces the explorer by an editor for a program of the reader's own; undefined where the page has one already. */
+  playground?: () => void;
 }
 
 const turns = new WeakMap<TraceIndex, Promise<void>>();

@@ -201,7 +201,7 @@ export function mountOn(element: HTMLElement, store: Store, options: MountOption
   });
   const head = header(
     trace,
-    options.badge === false ? null : (options.engine?.badge ?? null),
+    options.badge === false ? [] : engineParts(options.engine),
     choices.element,
     options.back,
     going.button,
@@ -425,7 +425,7 @@ const AS_EVER: Record<string, string> = { DEVICE: "LLVM", NOOPT: "0", BEAM: "0",
 
 function header(
   trace: Trace,
-  badge: HTMLElement | null,
+  engine: HTMLElement[],
   modes: HTMLElement,
   back: (() => void) | undefined,
   goTo: HTMLElement,
@@ -454,11 +454,19 @@ function header(
     h("b", { class: "name" }, trace.title),
     options,
     h("span", { class: "space" }),
-    badge,
+    ...engine,
     goTo,
     modes,
     whole,
   );
+}
+
+/** What the header has of an engine in the page. */
+function engineParts(engine: Engine | undefined): HTMLElement[] {
+  if (engine === undefined) return [];
+  const { badge, playground } = engine;
+  const says = "Type a program of your own: the engine in this page runs it, and explores it here";
+  return playground === undefined ? [badge] : [badge, button("Playground", says, playground)];
 }
 
 function banner(trace: Trace, store: Store): HTMLElement | null {

@@ -2,18 +2,34 @@
 // an editor before it.
 
 import { h } from "./dom";
+import type { Handle } from "./explorer";
 import { PageEngine } from "./live/engine";
 import css from "./live/live.css";
 import { Playground } from "./live/playground";
 import playgroundCss from "./live/playground.css";
 import { fromBase64 } from "./payload";
 
+type Machines = [label: string, machine: string][];
+
 const holder = document.getElementById("trace");
 const engine = new PageEngine(holder === null ? null : fromBase64(holder.textContent ?? ""));
 (globalThis as { tinyexploreEngine?: PageEngine }).tinyexploreEngine = engine;
 const place = document.getElementById("playground");
-document.head.append(h("style", {}, place === null ? css : css + playgroundCss));
-if (place !== null) {
-  place.classList.add("pg");
-  new Playground(place, engine, JSON.parse(place.dataset.machines ?? "[]") as [string, string][]);
+document.head.append(h("style", {}, css + playgroundCss));
+if (place !== null) openPlayground(place, JSON.parse(place.dataset.machines ?? "[]") as Machines);
+else engine.playground = leaveExplorer;
+
+function openPlayground(root: HTMLElement, machines: Machines): void {
+  root.classList.add("pg");
+  new Playground(root, engine, machines);
+}
+
+/** The playground in the place of the explorer of this page's trace; loading the page again leads back. */
+function leaveExplorer(): void {
+  const explorer = (globalThis as { tinyexplore?: { handle: Handle | null } }).tinyexplore;
+  explorer?.handle?.destroy();
+  const root = h("div", { id: "playground" });
+  document.getElementById("explorer")!.replaceWith(root);
+  history.replaceState(null, "", location.href.split("#")[0]); // a place in the trace is no program
+  openPlayground(root, [["Interpreter · scalars", ""]]);
 }

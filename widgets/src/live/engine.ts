@@ -23,6 +23,7 @@ const MEGABYTE = 1e6;
 
 export class PageEngine implements Engine {
   readonly badge = h("span", { class: "live", role: "status" });
+  playground?: () => void;
   private worker: Worker | null = null;
   private state: State = { is: "asleep" };
   private count = 0;

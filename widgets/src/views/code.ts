@@ -65,7 +65,7 @@ export function tabsWith(tabs: Cursor["tabs"], language: string): Cursor["tabs"]
 }
 
 const NARROW = 900; // pixels
-const WIDE = 1280; // below it, two columns of code would have fewer than 60 characters
+const WIDE = 1200; // below it, two columns of code have fewer than 40 characters
 const CHUNK = 64; // lines that the browser may skip together when they are out of sight
 export class CodeView implements View {
   readonly element = h("section", { class: "codes", "aria-label": "Code" });

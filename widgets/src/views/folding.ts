@@ -8,6 +8,7 @@ import { type Contracted, contract, contractEarlier, contractKernels, contractTw
 import type { ShownGraph } from "../replay";
 import type { DrawnBox, Region } from "../shown";
 import { nodeText } from "../tree";
+import type { VerdictRow } from "../verdicts";
 import { frameTitle } from "./graphwords";
 
 /** How much of the LazyBuffer graph is drawn as boxes of their own, from the least to all. */
@@ -31,7 +32,11 @@ export class Regions {
   private earlierShown = false;
   private readonly opened = new Map<number, number[]>(); // nodes whose region is drawn one by one, with all of it
 
-  constructor(private readonly index: TraceIndex) {}
+  /** `verdict`: on a kernel, where it is known. */
+  constructor(
+    private readonly index: TraceIndex,
+    private readonly verdict: (kernel: number) => VerdictRow | undefined,
+  ) {}
 
   get detail(): Detail {
     return this.drawn;
@@ -109,7 +114,8 @@ export class Regions {
       return { members, label, detail: `computed first · ${count(members.length, "node")}` };
     }
     if (this.areKernels) {
-      const [label, detail] = frameTitle(this.index, firstKernelOf.get(last.id)!);
+      const kernel = firstKernelOf.get(last.id)!;
+      const [label, detail] = frameTitle(this.index, kernel, this.verdict(kernel));
       return { members, label, detail };
     }
     const user = trace.nodes[members[0]].user;

@@ -70,7 +70,7 @@ export class GraphView implements View {
     private colour: "kernel" | "role" = "kernel",
   ) {
     this.graphs = new Graphs(store.index);
-    this.regions = new Regions(store.index);
+    this.regions = new Regions(store.index, (kernel) => verdictOn(knownVerdicts(store), kernel));
     this.drawing = new Drawing(store, {
       boxClass: (box) => boxClass(store.index, box, this.colour === "kernel"),
       tooltip: (box) => tooltip(store.index, box, this.regions.isOpened(box.node)),
@@ -121,8 +121,9 @@ export class GraphView implements View {
       more,
       fit,
     );
-    this.canvas.append(this.drawing.svg, this.card.element, this.camera.minimap, this.working);
-    this.element.append(bar, this.legend, this.canvas, this.status);
+    this.canvas.append(this.drawing.svg, this.camera.minimap, this.working);
+    this.element.append(bar, this.legend, h("div", { class: "sight" }, this.canvas), this.status);
+    this.card.stand(this.canvas);
     this.listen();
     this.draw();
   }
@@ -366,6 +367,7 @@ export class GraphView implements View {
   private writeLegend(frames: readonly Frame[]): void {
     const isNeeded = this.isLazy && this.colour === "kernel" && frames.length === 0 && !this.regions.areKernels;
     const keys = isNeeded ? kernelKeys(this.store, this.drawn) : [];
+    if (this.isLazy && this.regions.areKernels) this.wantVerdicts();
     if (frames.length > 0) {
       const shown = new Set(frames.map(({ kernel }) => kernel));
       keys.push(...toneKeys((knownVerdicts(this.store)?.rows ?? []).filter(({ kernel }) => shown.has(kernel ?? -1))));
@@ -470,7 +472,7 @@ export class GraphView implements View {
   private uncover(): void {
     const [id, more] = this.litBoxes();
     const element = id === undefined || more !== undefined ? undefined : this.drawing.elements.get(id);
-    if (element === undefined || this.card.element.hidden) return;
+    if (element === undefined || this.card.element.hidden || this.card.isDocked) return;
     const box = element.getBoundingClientRect();
     const card = this.card.element.getBoundingClientRect();
     if (box.left > card.right || box.bottom < card.top) return;

@@ -16,13 +16,13 @@ const MAX_FACTS = 36; // characters of what a kernel's box says under its name
 const WORD = 18; // characters that a frame's heading leaves for the word of its verdict
 const HOPS = [1, 2, 3, null]; // null: all
 
-/** A kernel's heading: its number and name; what it computes, of how many nodes, in what time. */
-export function frameTitle(index: TraceIndex, id: number): [string, string] {
+/** A kernel's heading: its number and name; the verdict, or the program's name, of how many nodes, in what time. */
+export function frameTitle(index: TraceIndex, id: number, verdict?: VerdictRow): [string, string] {
   const kernel = index.trace.kernels[id];
   const run = index.runOf(id);
   const facts = [count(kernel.nodes.length, "node"), ...(run === null ? [] : [duration(run.median_us)])].join(" · ");
   const name = humanName(kernel);
-  const code = name === kernel.name ? "" : truncate(kernel.name, MAX_FACTS - facts.length - 3);
+  const code = verdict?.kind ?? (name === kernel.name ? "" : truncate(kernel.name, MAX_FACTS - facts.length - 3));
   return [`kernel ${id} · ${truncate(name, 28)}`, code === "" ? facts : `${code} · ${facts}`];
 }
 

@@ -16,6 +16,8 @@ interface CardActions {
   isIsolated: () => boolean;
 }
 
+const KEPT = "tinyexplore.docked"; // in the browser: whether the card stands beside the graph
+
 export class NodeCard {
   readonly element = h("aside", { class: "card", "aria-label": "Selected node", "aria-live": "polite" });
 
@@ -24,6 +26,31 @@ export class NodeCard {
     private readonly actions: CardActions,
   ) {
     this.element.hidden = true;
+  }
+
+  /** Whether it stands beside the graph, and not over it. */
+  isDocked = keptDocked();
+  private shown = new Map<number, number>();
+
+  /** Puts the card over the canvas, or beside it. */
+  stand(canvas: HTMLElement): void {
+    if (this.isDocked) canvas.after(this.element);
+    else canvas.append(this.element);
+    this.element.classList.toggle("is-docked", this.isDocked);
+  }
+
+  private dock(): void {
+    const canvas = (this.isDocked ? this.element.previousElementSibling : this.element.parentElement) as HTMLElement;
+    this.isDocked = !this.isDocked;
+    keepDocked(this.isDocked);
+    this.stand(canvas);
+    this.draw(this.shown);
+    this.element.querySelector<HTMLElement>(".dock")?.focus();
+  }
+
+  private dockButton(): HTMLElement {
+    const [sign, says] = this.isDocked ? ["⇤", "Over the graph"] : ["⇥", "Beside the graph: it stays there"];
+    return button(sign, says, () => this.dock(), "icon dock");
   }
 
   /** Whether one of these is in the graph in view, with a box or without. */
@@ -41,12 +68,18 @@ export class NodeCard {
   /** `shown`: node → box of the graph in view, to say what is not in it. */
   draw(shown: Map<number, number>): void {
     const { selected, related, index, cursor } = this.store;
-    this.element.hidden = selected.size === 0;
-    if (selected.size === 0) return;
+    this.shown = shown;
+    this.element.hidden = selected.size === 0 && !this.isDocked;
+    if (selected.size === 0) {
+      const says = h("p", { class: "faint" }, "Select a node or a line: what is known of it is shown here.");
+      replaceChildren(this.element, this.isDocked ? this.dockButton() : null, says);
+      return;
+    }
     const [id] = selected;
     const node = index.node(id);
     const here = [...related].filter((other) => shown.has(other)).length;
-    const close = button("×", "Clear the selection (Esc)", () => this.store.select([]), "icon close");
+    const clear = button("×", "Clear the selection (Esc)", () => this.store.select([]), "icon close");
+    const close = h("span", { class: "corner" }, this.dockButton(), clear);
     const actions = h(
       "div",
       { class: "actions" },
@@ -125,6 +158,22 @@ export class NodeCard {
           ),
       actions,
     );
+  }
+}
+
+function keptDocked(): boolean {
+  try {
+    return localStorage.getItem(KEPT) === "yes";
+  } catch {
+    return false; // a page from a file, or a notebook in a frame, may have no storage
+  }
+}
+
+function keepDocked(isDocked: boolean): void {
+  try {
+    localStorage.setItem(KEPT, isDocked ? "yes" : "no");
+  } catch {
+    // then it is docked again the next time
   }
 }
 
