@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -60,6 +60,7 @@ class PlanStep:
     made: the buffers that it fills.
     done: slots whose last use this step is.
     variables: the integer arguments of the kernel.
+    starts: values of those of them that are the same in each call.
     """
 
     runner: Runner | None
@@ -67,6 +68,7 @@ class PlanStep:
     made: tuple[StepOutput, ...]
     done: tuple[int, ...]
     variables: tuple[UOp, ...]
+    starts: Mapping[UOp, int]
 
     def run(self, memory: list[Buffer | None], values: dict[UOp, int]) -> None:
         """The step on the buffers in `memory`, where those that it fills are put."""
@@ -80,10 +82,15 @@ class PlanStep:
                 buffers[0] = memory[output.slot] = Buffer(output.device, source.size, output.dtype)
             buffers[0].allocate().copyin(source.memoryview())
         elif self.variables:
-            numbers = [value_of(variable, values) for variable in self.variables]
+            numbers = self.numbers(values)
             self.runner.run(self.runner.program.bind(buffers, numbers), numbers)
         else:
             self.runner.run(self.runner.program.bind(buffers))
+
+    def numbers(self, values: Mapping[UOp, int]) -> tuple[int, ...]:
+        """The integer arguments for these values of the Variables that a call gives."""
+        known = {**values, **self.starts} if self.starts else values
+        return tuple([value_of(variable, known) for variable in self.variables])
 
 
 def _there(buffer: Buffer | None) -> Buffer:
@@ -106,10 +113,11 @@ class StepGroup:
         calls = []
         for step in steps:
             assert step.runner is not None and isinstance(step.runner.program, NativeProgram)
-            table = array("Q", [0] * max(1, len(step.slots)))
+            numbers = step.numbers({})
+            table = array("Q", [*[0] * len(step.slots), *numbers] or [0])
             for place, slot in enumerate(step.slots):
                 places.setdefault(slot, []).append((table, place))
-            calls.append(native_call(BoundProgram(step.runner.program, [], table), step.runner, ()))
+            calls.append(native_call(BoundProgram(step.runner.program, [], table), step.runner, numbers))
         self._call = pool.prepare(calls)
         self._every = [output for step in steps for output in step.made]
         self._done = [slot for step in steps for slot in step.done]
@@ -226,9 +234,13 @@ def native_call(bound: BoundProgram, runner: Runner, values: Sequence[int]) -> t
 
 
 def _needs_only_addresses(step: PlanStep) -> bool:
-    """False where there is more to a step: a copy, Variables, a device without machine code, writing to what is there,
-    and buffers that the caller gives and that must be aligned."""
-    if step.runner is None or step.variables or not isinstance(step.runner.program, NativeProgram):
+    """False where there is more to a step: a copy, Variables of the user's, a device without machine code, writing to
+    what is there, and buffers that the caller gives and that must be aligned."""
+    if (
+        step.runner is None
+        or len(step.variables) > len(step.starts)
+        or not isinstance(step.runner.program, NativeProgram)
+    ):
         return False
     spec = step.runner.spec
     own = [output.slot for output in step.made if output.is_new]

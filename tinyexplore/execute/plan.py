@@ -179,7 +179,7 @@ class Plan:
                 for slot, node in zip(slots, item.outputs)
             )
             done = tuple(slot for slot in dict.fromkeys(slots) if last[slot] == place)
-            steps.append(PlanStep(runner, slots, plan_steps, done, item.variables))
+            steps.append(PlanStep(runner, slots, plan_steps, done, item.variables, item.starts))
         flops: sint = 0
         moved: sint = 0
         for item, runner in zip(items, runners):

@@ -49,5 +49,5 @@ def _changing(call: CapturedCall) -> set[Buffer]:
 
 
 def _depends(item: ExecItem, changing: Iterable[Buffer]) -> bool:
-    has_variables = bool(item.item.variables or item.item.bound)
+    has_variables = bool(item.item.asked or item.item.bound)
     return has_variables or any(buffer in changing for buffer in item.buffers)

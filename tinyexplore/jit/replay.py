@@ -367,7 +367,7 @@ class CallReplay:
             for requirement in self.found.asked:
                 requirement.check(self.values)
             for item in self.items:
-                if item.item.variables or item.item.requires:
+                if item.item.asked or item.item.requires:
                     give_values(item, item.item.arguments(self.values))
             self.given[self.turn] = self.values
         except SymbolicError as error:

@@ -15,6 +15,7 @@ from tinyexplore.schedule.item import Requirement, ScheduleItem
 from tinyexplore.schedule.overrides import NO_OVERRIDES, Overrides
 from tinyexplore.schedule.rewritten import Rewritten
 from tinyexplore.schedule.splitting import split_reductions
+from tinyexplore.schedule.starts import with_shared_programs
 from tinyexplore.schedule.writes import NO_WRITES, Writes, decide_writes, graph_order, must_be_realized
 from tinyexplore.target import Target
 from tinyexplore.trace import WritesAllowed, active_recorder, staged
@@ -69,6 +70,7 @@ def _schedule(
         if node in fusion.old_values:
             memory[fusion.old_values[node]] = memory[node]
     items = [build_item(plan, memory, graph.original_of) for plan in fusion.plans]
+    items = with_shared_programs(items)
     for copy in fusion.copies:
         pair = (memory[copy], memory[copy.src[0]])
         items.append(ScheduleItem(copy.device, None, pair, (copy,), (copy,), reads=(copy.src[0],)))

@@ -35,6 +35,8 @@ class Costs:
     def __init__(self, order: Sequence[LazyBuffer], overrides: Overrides = NO_OVERRIDES) -> None:
         self.operations: dict[LazyBuffer, float] = {}
         self.counted_from: set[LazyBuffer] = set()
+        self.input_sizes: dict[LazyBuffer, int] = {}
+        self.is_complete = False  # while nodes are added to `counted_from`, sizes change
         readers = reader_counts(order)
         for node in order:
             is_stored = node.op in COUNTED_UP_TO and not (node.op is Ops.CONTIGUOUS and node in overrides.join)
@@ -50,6 +52,7 @@ class Costs:
             count = readers.get(node, 0)
             if own and count > 1 and node.size and not self.is_rather_repeated(node, count):
                 self.counted_from.add(node)
+        self.is_complete = True
 
     def is_rather_repeated(
         self, node: LazyBuffer, kernels: int, exceeds: Callable[[str, float, float], bool] = is_over
@@ -72,6 +75,9 @@ class Costs:
 
     def input_size(self, node: LazyBuffer) -> int:
         """Elements in the memory that `node` is computed from, were its inputs inlined as far as they are light."""
+        known = self.input_sizes.get(node)
+        if known is not None:
+            return known
         total = 0
         seen = {node}
         stack = [node]
@@ -88,6 +94,8 @@ class Costs:
                 if src not in seen:
                     seen.add(src)
                     stack.append(src)
+        if self.is_complete:
+            self.input_sizes[node] = total
         return total
 
 

@@ -100,6 +100,7 @@ class Fusion:
         self.needed = needed_in_memory(self.order)
         self.forced = must_be_realized(self.order, outputs, overrides) | writes.first
         self.decisions: dict[LazyBuffer, tuple[str, str, str]] = {}
+        self.descendants: dict[LazyBuffer, set[LazyBuffer]] = {}  # of reductions: a kernel of many compares them all
         for node in reversed(self.order):
             self.place(node)
 
@@ -386,7 +387,10 @@ class Fusion:
 
     def made_of(self, node: LazyBuffer) -> set[LazyBuffer]:
         """What is computed for `node` and is no other reduction's business; `MOST_RELATED` of it and some at most."""
-        descendants = {node}
+        known = self.descendants.get(node)
+        if known is not None:
+            return known
+        descendants = self.descendants[node] = {node}
         todo = [node]
         while todo and len(descendants) <= MOST_RELATED:
             for src in todo.pop().src:

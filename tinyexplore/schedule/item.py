@@ -46,6 +46,7 @@ class ScheduleItem:
     requires: conditions on these values.
     reads: the LazyBuffers whose memory it reads.
     in_place: whether it stores into a part of its first buffer, which has a value already.
+    starts: values of Variables that are the same in each call: where the kernel begins to read.
     """
 
     device: str
@@ -59,6 +60,7 @@ class ScheduleItem:
     requires: tuple[Requirement, ...] = ()
     reads: tuple[LazyBuffer, ...] = ()
     in_place: bool = False
+    starts: Mapping[UOp, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         what = "copy" if self.ast is None else f"kernel of {len(self.members)} LazyBuffers"
@@ -77,6 +79,11 @@ class ScheduleItem:
         return tuple(dict.fromkeys(names[0] for names in calls if names))
 
     @property
+    def asked(self) -> tuple[UOp, ...]:
+        """The Variables whose values a call has to give."""
+        return tuple([variable for variable in self.variables if variable not in self.starts])
+
+    @property
     def is_copy(self) -> bool:
         return self.ast is None
 
@@ -85,7 +92,8 @@ class ScheduleItem:
         for requirement in self.requires:
             requirement.check(values)
         try:
-            return tuple([values[variable] for variable in self.variables])
+            known = {**values, **self.starts} if self.starts else values
+            return tuple([known[variable] for variable in self.variables])
         except KeyError as missing:
             return (value_of(missing.args[0], values),)  # which says what is missing
 

@@ -1,0 +1,108 @@
+"""Kernels that differ only by where they begin to read: one program for all of them, with the place as an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import gcd
+from typing import Any
+
+from tinyexplore.schedule.item import ScheduleItem, kernel_variables
+from tinyexplore.uop import Ops, UOp
+from tinyexplore.uop.divmod import from_terms, linear_terms
+from tinyexplore.uop.symbolic import Variable
+from tinyexplore.uop.uop import ops_mask
+
+COMPUTED = ops_mask((Ops.LOAD, Ops.REDUCE))  # an index with these is no place that is known before the kernel runs
+HOW = "where it begins is an argument of the kernel"
+Places = dict[UOp, tuple[dict[UOp, int], int]]  # of an INDEX: the terms of its index, and their constant
+Starts = dict[UOp, int]  # of a buffer of the kernel: the first element that all indices have in common
+
+
+def with_shared_programs(items: Sequence[ScheduleItem]) -> list[ScheduleItem]:
+    """`items`, of which those that differ only by constants in indices get one ast, and so one program.
+
+        h1 = tanh(x[0] @ w)   load x[i]                             load x[start1 * 8192 + i], start1 = 0
+        h2 = tanh(x[1] @ w)   load x[8192 + i]                →     the same,                  start1 = 1
+
+    The steps of a recurrent network are such kernels: lowering and compiling each would take most of a first run.
+    """
+    alike: dict[Any, list[int]] = {}
+    for place, item in enumerate(items):
+        if item.ast is not None:
+            alike.setdefault(_resemblance(item), []).append(place)
+    result = list(items)
+    for places in alike.values():
+        if len(places) < 2:
+            continue
+        equal: dict[UOp, list[tuple[int, Places, Starts]]] = {}
+        for place in places:
+            indices = _known_places(items[place])
+            starts: Starts = {}
+            for index, (_, constant) in indices.items():
+                starts[index.src[0]] = min(constant, starts.get(index.src[0], constant))
+            equal.setdefault(_moved(items[place], indices, starts, {}), []).append((place, indices, starts))
+        for group in equal.values():
+            steps = _steps([starts for _, _, starts in group])
+            if steps:
+                for place, indices, starts in group:
+                    result[place] = _with_arguments(items[place], indices, starts, steps)
+    return result
+
+
+def _resemblance(item: ScheduleItem) -> Any:
+    """Equal for items that may differ by constants only; quick to find."""
+    return item.device, len(item.members), item.variables, tuple([(one.dtype, one.size) for one in item.buffers])
+
+
+def _known_places(item: ScheduleItem) -> Places:
+    """The places that the kernel reads in buffers that it does not write, as far as no value read decides on them."""
+    assert item.ast is not None
+    written = {store.src[0].src[0] for store in item.ast.find(Ops.STORE)}
+    places: Places = {}
+    for index in item.ast.find(Ops.INDEX):
+        buffer, place = index.src[:2]
+        if buffer.op is Ops.DEFINE_GLOBAL and buffer not in written:
+            if place.mask & COMPUTED:
+                written.add(buffer)
+            else:
+                places[index] = linear_terms(place)
+    return {index: terms for index, terms in places.items() if index.src[0] not in written}
+
+
+def _steps(starts: Sequence[Starts]) -> dict[UOp, tuple[UOp, int]]:
+    """For each buffer in which not all of `starts` are equal: the argument, and how many elements it counts by."""
+    steps = {}
+    for buffer in starts[0]:
+        places = [one[buffer] for one in starts]
+        if len(set(places)) > 1 and min(places) >= 0:
+            step = gcd(*places)
+            steps[buffer] = Variable(f"start{buffer.arg}", 0, max(places) // step), step
+    return steps
+
+
+def _moved(
+    item: ScheduleItem, indices: Places, starts: Starts, steps: Mapping[UOp, tuple[UOp, int]], how: str | None = None
+) -> UOp:
+    """The ast of `item` with places counted from `starts`, and then from the arguments in `steps`."""
+    assert item.ast is not None
+    changes = {}
+    for index, (terms, constant) in indices.items():
+        buffer = index.src[0]
+        if steps and buffer not in steps:
+            continue
+        argument = dict([steps[buffer]]) if steps else {}
+        place = from_terms({**argument, **terms}, constant - starts[buffer])
+        changes[index] = index.replace(src=(buffer, place, *index.src[2:]))
+    return item.ast.substitute(changes, how)
+
+
+def _with_arguments(
+    item: ScheduleItem, indices: Places, starts: Starts, steps: Mapping[UOp, tuple[UOp, int]]
+) -> ScheduleItem:
+    taken = {variable.arg[0] for variable in item.variables}
+    if not taken.isdisjoint([argument.arg[0] for argument, _ in steps.values()]):
+        return item  # a Variable of the user's has the name
+    ast = _moved(item, indices, starts, steps, HOW)
+    given = {argument: starts[buffer] // step for buffer, (argument, step) in steps.items()}
+    return replace(item, ast=ast, variables=kernel_variables(ast.toposort()), starts=given)
