@@ -6,6 +6,8 @@ import linecache
 import re
 from pathlib import Path
 
+import pytest
+
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "explorer"
 
 
@@ -13,7 +15,8 @@ def test_the_index_lists_every_page() -> None:
     assert sorted(pages()) == sorted(path.name for path in FOLDER.glob("*.md") if path.name != "README.md")
 
 
-def test_the_code_on_the_pages_runs() -> None:
+def test_the_code_on_the_pages_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     names = {"__name__": "page"}
     for page in pages():
         blocks = re.findall(r"```python\n(.*?)```", (FOLDER / page).read_text(encoding="utf-8"), re.DOTALL)

@@ -64,6 +64,14 @@ VIEW: dict[str, Call] = {
     "widget": lambda view, path: view.widget,
 }
 
+
+def passes_of(kernel: KernelView) -> Any:
+    if "llvm" not in kernel.languages:
+        return None
+    found = kernel.passes()
+    return [found, found[0], found[0].lines[0], found.remarks]
+
+
 KernelCall = Callable[[KernelView], Any]
 KERNEL: dict[str, KernelCall] = {
     "apply": lambda kernel: kernel.apply(next(iter(kernel.available_opts()))),
@@ -83,6 +91,7 @@ KERNEL: dict[str, KernelCall] = {
     "memory_stream": lambda kernel: kernel.memory_stream(),
     "name": lambda kernel: kernel.name,
     "opts": lambda kernel: kernel.opts,
+    "passes": lambda kernel: passes_of(kernel),
     "reproducer": lambda kernel: None,  # a program, which calls constructors
     "run": lambda kernel: [kernel.run, [kernel.run]],
     "search": lambda kernel: kernel.search(1),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta, RosettaError
     from tinyexplore.explore.analysis.cores.view import TensorCores, tensor_cores
     from tinyexplore.explore.analysis.machine.table import Ceilings, ceilings
+    from tinyexplore.explore.analysis.passes import LLVMPass, LLVMPasses, LLVMPassesError
     from tinyexplore.explore.analysis.shapes.cells import Cell
     from tinyexplore.explore.analysis.shapes.view import ShapeView, shape
     from tinyexplore.explore.analysis.traffic import loaded_bytes
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.why.fusions import WhyKernels, why_kernels
     from tinyexplore.explore.analysis.why.rules import RuleAttempt, WhyNot, could_fire, why_not
     from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
-    from tinyexplore.explore.notebook.frontends import onnx, torch
+    from tinyexplore.explore.notebook.frontends import llvm, onnx, torch
     from tinyexplore.explore.notebook.session import CaptureError, Explorer, capture, explore
     from tinyexplore.explore.notebook.targets import targets
     from tinyexplore.explore.tracefile.codec import Limits, trace_to_json
@@ -90,8 +91,12 @@ _HOMES = {
     "Explorer": "notebook.session",
     "capture": "notebook.session",
     "explore": "notebook.session",
+    "llvm": "notebook.frontends",
     "onnx": "notebook.frontends",
     "torch": "notebook.frontends",
+    "LLVMPass": "analysis.passes",
+    "LLVMPasses": "analysis.passes",
+    "LLVMPassesError": "analysis.passes",
     "Cell": "analysis.shapes.cells",
     "ShapeView": "analysis.shapes.view",
     "shape": "analysis.shapes.view",
@@ -120,6 +125,9 @@ __all__ = [
     "Dot",
     "Explorer",
     "Graph",
+    "LLVMPass",
+    "LLVMPasses",
+    "LLVMPassesError",
     "Limits",
     "Machines",
     "MissingPackage",
@@ -146,6 +154,7 @@ __all__ = [
     "equivalent",
     "explore",
     "line_frames",
+    "llvm",
     "loaded_bytes",
     "onnx",
     "torch",

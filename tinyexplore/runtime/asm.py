@@ -70,10 +70,13 @@ def optimised_ir_lines(spec: ProgramSpec, ir: str) -> tuple[SourceLine, ...]:
     return tuple(lines)
 
 
-def assembly_lines(spec: ProgramSpec, assembly: str, find: UopsOfLine | None = None) -> tuple[SourceLine, ...]:
-    """The kernel's instructions and the labels that they jump to; `find` turns `.loc` lines into UOps."""
+def assembly_lines(
+    spec: ProgramSpec, assembly: str, find: UopsOfLine | None = None, arch: str = ""
+) -> tuple[SourceLine, ...]:
+    """The kernel's instructions and the labels that they jump to; `find` turns `.loc` lines into UOps. `arch`: whose
+    instructions they are, where it is not the kernel's target."""
     find = find or uop_of_line(spec)
-    comment = rf"\s+{_COMMENTS.get(spec.target.arch, '#')}"
+    comment = rf"\s+{_COMMENTS.get(arch or spec.target.arch, '#')}"
     texts = assembly.splitlines()
     names = (f"{spec.name}:", f"_{spec.name}:")
     start = next(number for number, text in enumerate(texts) if text.startswith(names))

@@ -74,7 +74,7 @@ class LLVMCompiler:
         self._listing = threading.Lock()
         self._idle: dict[int, list[Any]] = {level: [self._target_machine(level)] for level in (CODE_LEVEL, 0)}
         machine_now = self._idle[CODE_LEVEL][0]
-        self._triple, self._layout = machine_now.triple, str(machine_now.target_data)
+        self.triple, self._layout = machine_now.triple, str(machine_now.target_data)
         here = self._target_machine() if choice.arch == machine() else None  # None: nothing is linked
         # JITLink lays what belongs together side by side; LLVM's older linker asks for each section's memory by itself,
         # and aborts where the second comes to lie two GiB away, which others' reservations are enough for
@@ -93,10 +93,14 @@ class LLVMCompiler:
         target = (
             targets.from_default_triple() if native else targets.from_triple(f"{self.choice.arch}-unknown-linux-gnu")
         )
-        abi = "lp64d" if self.choice.arch == "riscv64" else ""
         return target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small", abiname=abi
+            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small", abiname=self.abi
         )
+
+    @property
+    def abi(self) -> str:
+        """The calling convention, where LLVM's default is another one."""
+        return "lp64d" if self.choice.arch == "riscv64" else ""
 
     @contextmanager
     def _machine_for(self, effort: Effort) -> Iterator[Any]:
@@ -116,7 +120,7 @@ class LLVMCompiler:
         """The parsed, verified and optimised module. RuntimeError where the IR is not valid."""
         llvm = self.llvm
         module = parsed(ir, llvm.create_context())
-        module.triple, module.data_layout = self._triple, self._layout
+        module.triple, module.data_layout = self.triple, self._layout
         verify(module)
         if options.effort is not Effort.FULL:
             if options.branches:
@@ -196,7 +200,7 @@ class LLVMCompiler:
     def listings(self, spec: ProgramSpec) -> list[tuple[str, tuple[SourceLine, ...]]]:
         """What LLVM makes of `spec`: its IR after optimisation ("llvm-opt") and the assembly ("asm")."""
         with self.in_use, self._listing:
-            if "x86" in self._triple and not _intel_syntax:
+            if "x86" in self.triple and not _intel_syntax:
                 _intel_syntax.append(True)
                 self.llvm.set_option("tinyexplore", "-x86-asm-syntax=intel")
             effort = spec.options.effort

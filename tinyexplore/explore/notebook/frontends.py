@@ -1,9 +1,10 @@
-"""`explore` for programs of other frameworks."""
+"""`explore` for programs of other frameworks and compilers."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tinyexplore.device import Device
@@ -12,6 +13,8 @@ from tinyexplore.util import Context
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+    from tinyexplore.explore.analysis.passes import LLVMPasses
 
 
 def onnx(
@@ -67,6 +70,28 @@ def onnx(
         return model(**values)
 
     return run_captured(session, run)
+
+
+def llvm(
+    source: str | Path, function: str = "", *, level: str = "O3", without: Iterable[str] = (), cpu: str = ""
+) -> LLVMPasses:
+    """What LLVM makes of any module, pass by pass: `explore.llvm("file.ll")`.
+
+    Args:
+        source: a path of LLVM IR as text, or that text.
+        function: which function to follow; by default the first one that is defined.
+        level: LLVM's pipeline, "O0" to "O3".
+        without: passes that do not run, by the names that the table shows: `["instcombine", "licm"]`.
+        cpu: the CPU to generate code for, such as "skylake"; by default this one.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the module defines no such function, or an argument has no meaning.
+        LLVMPassesError: LLVM refused the module.
+    """
+    from tinyexplore.explore.analysis.passes import Pipeline, module_passes
+
+    return module_passes(source, Pipeline(level, tuple(without), cpu), function)
 
 
 def _device_of(options: Mapping[str, Any]) -> dict[str, str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.streams import AddressStream
     from tinyexplore.explore.analysis.byhand.throughput import Throughput
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
+    from tinyexplore.explore.analysis.passes import LLVMPasses
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.analysis.why.chosen import WhyOpts
     from tinyexplore.explore.notebook.viewed import Viewed
@@ -170,6 +171,20 @@ class KernelView(Readable):
             branch: analyse the kernel of this branch instead of the captured one.
         """
         return self._analyses.throughput(self.number, branch)
+
+    def passes(self, level: str = "", without: Iterable[str] = (), cpu: str = "") -> LLVMPasses:
+        """What LLVM makes of it, pass by pass, from the rendered IR to the assembly. A child process compiles it.
+
+        Args:
+            level: "O0" to "O3" for LLVM's own pipelines; by default the one that compiled the kernel.
+            without: passes that do not run, by the names that the table shows: `["instcombine", "licm"]`.
+            cpu: the CPU to generate code for, such as "skylake"; by default that of the capture.
+
+        Raises:
+            ValueError: LLVM does not compile this kernel, or an argument has no meaning.
+            LLVMPassesError: LLVM refused.
+        """
+        return self._analyses.passes(self.number, level, tuple(without), cpu)
 
     def gpu(self, registers: int | None = None) -> GPUView:
         """Coalescing, bank conflicts and occupancy of a GPU's kernel. ValueError for a CPU's.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.streams import AddressStream
     from tinyexplore.explore.analysis.byhand.throughput import Throughput
     from tinyexplore.explore.analysis.comparing.rosetta import Rosetta
+    from tinyexplore.explore.analysis.passes import LLVMPasses, Pipeline
     from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
     from tinyexplore.explore.recording.kept import CapturedKernel
     from tinyexplore.explore.tracefile.model import Branch, KernelInfo
@@ -43,6 +44,8 @@ class Stored:
     """Responses that the pages made afterwards store."""
     verdicts: dict[int, SpeedVerdict] = field(default_factory=dict)
     """Verdicts that were computed, by the kernel's number."""
+    passes: dict[tuple[int, Pipeline], LLVMPasses] = field(default_factory=dict)
+    """LLVM's passes by the kernel's number and what LLVM was asked to do."""
 
 
 class KernelAnalyses:
@@ -71,6 +74,7 @@ class KernelAnalyses:
         self._settings = settings
         self.responses = stored.responses
         self.verdicts = stored.verdicts
+        self._passes = stored.passes
         self.measure_ceilings = measure_ceilings
         self._whatif = whatif
 
@@ -201,6 +205,18 @@ class KernelAnalyses:
         )
         self.responses.store(ThroughputOf(kept.number, None if branch is None else branch.id), found)
         return found
+
+    def passes(
+        self, kernel: int | KernelInfo = 0, level: str = "", without: tuple[str, ...] = (), cpu: str = ""
+    ) -> LLVMPasses:
+        """What LLVM makes of a kernel, pass by pass. Each pipeline is run once."""
+        from tinyexplore.explore.analysis.passes import Pipeline, kernel_passes
+
+        kept = self.kept(kernel)
+        key = (kept.number, Pipeline(level, without, cpu))
+        if key not in self._passes:
+            self._passes[key] = kernel_passes(self.trace, kept.number, kept.spec, key[1])
+        return self._passes[key]
 
     def _clock_ghz(self, device: str) -> float | None:
         """The clock that was measured on the machine of the trace."""

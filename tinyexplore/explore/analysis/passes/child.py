@@ -1,0 +1,54 @@
+"""What a child process does: LLVM compiles one module and prints it after each pass. llvmlite is all that it imports.
+
+LLVM's options belong to a process, and some may be given only once: that is why this is a process of its own. The job
+comes as JSON on standard input, the assembly goes to standard output, and what LLVM prints to standard error.
+"""
+
+import json
+import sys
+
+
+def main() -> None:
+    import llvmlite.binding as llvm
+
+    job = json.load(sys.stdin)
+    for option in job["options"]:
+        llvm.set_option("tinyexplore", option)
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()
+    triple = job["triple"] or llvm.get_default_triple()
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        cpu=job["cpu"],
+        features=job["features"],
+        opt=job["code_level"],
+        reloc="pic",
+        codemodel="small",
+        abiname=job["abi"],
+    )
+    module = llvm.parse_assembly(job["ir"])
+    module.triple = triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    level = job["level"]
+    tuning = llvm.create_pipeline_tuning_options(speed_level=max(level, 0))
+    tuning.loop_vectorization = job["loop_vectorization"]
+    tuning.slp_vectorization = job["slp_vectorization"]
+    tuning.loop_unrolling = job["loop_unrolling"]
+    builder = llvm.create_pass_builder(machine, tuning)
+    if job["is_timed"]:
+        builder.start_pass_timing()
+    if level >= 0:
+        builder.getModulePassManager().run(module, builder)
+    elif job["branches"]:
+        manager = llvm.create_new_module_pass_manager()
+        manager.add_simplify_cfg_pass()
+        manager.run(module, builder)
+    if job["is_timed"]:
+        sys.stdout.write(builder.finish_pass_timing())
+    else:
+        sys.stdout.write(machine.emit_assembly(module))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Reads what LLVM prints: the text after each pass, the passes that ran, remarks, and times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tinyexplore.explore.tracefile.readable import ReadableRow
+
+_DUMP = re.compile(r"^(?:# )?\*\*\* IR Dump After (.*?) on (.*?) \*\*\*:?$")
+_RUNNING = re.compile(r"^OptDisable: (running|not running) pass (\S+) on (.*)$")
+_REMARK = re.compile(r"^remark: [^:\s]*:(\d+):\d+: (.*)$")
+_MACHINE = re.compile(r"^(.*) \(([\w-]*)\)$")
+_LOCATION = re.compile(r"^!(\d+) = (?:distinct )?!DILocation\(line: (\d+)")
+_DEBUG = re.compile(r",? !dbg !(\d+)")
+_MACHINE_DEBUG = re.compile(r",? debug-location !\d+")
+_MACHINE_LINE = re.compile(r"; [\w.<>]*:(\d+)(?::\d+)?(?: @\[.*\])?$")
+_METADATA = re.compile(r", !(?!dbg)[\w.]+ !\d+")
+_TIME = re.compile(r"^\s+(?:[\d.]+ \([^)]*\)\s+){0,2}([\d.]+) \([^)]*\)\s+[\d.]+ \([^)]*\)\s+(\S+) #(\d+)$")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Dump(ReadableRow):
+    """The text of one function after a pass."""
+
+    name: str
+    """LLVM's name of the pass: "InstCombinePass", or "Register Coalescer" of a machine pass."""
+    argument: str
+    """What an option calls it: "instcombine", "register-coalescer"; "" where it has no such name."""
+    is_machine: bool
+    """Whether it works on instructions of the CPU."""
+    lines: tuple[tuple[str, int], ...]
+    """Of each line, the text without debug information, and the line in the program that it was made for; 0: none."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PassRun(ReadableRow):
+    """One run of a pass that may have changed nothing."""
+
+    argument: str
+    """What an option calls it."""
+    on: str
+    """What it ran on."""
+    dump: Dump | None
+    """The text after it, where it changed something."""
+
+
+def read_runs(said: str, function: str) -> list[PassRun]:
+    """The passes that ran, in order, each with what it made of `function`.
+
+    LLVM names a pass when it begins, and prints the text when it ends and has changed something. Some passes of code
+    generation are printed and not named.
+    """
+    found: list[PassRun] = []
+    parts = re.split(r"^(?=(?:# )?\*\*\* IR Dump After |OptDisable: )", said, flags=re.MULTILINE)
+    for part in parts:
+        head, *block = part.split("\n")
+        if match := _RUNNING.match(head):
+            if match[1] == "running":
+                found.append(PassRun(match[2], match[3], None))
+        elif match := _DUMP.match(head):
+            dump = _dump(match[1], block, function)
+            last = found[-1] if found else None
+            if last is None or last.dump is not None or dump.argument not in ("", last.argument):
+                found.append(PassRun(dump.argument, match[2], dump))
+            else:
+                found[-1] = PassRun(last.argument, last.on, dump)
+    return found
+
+
+def _dump(name: str, block: list[str], function: str) -> Dump:
+    machine = _MACHINE.match(name)
+    is_machine = any(line.startswith("# Machine code for function") for line in block[:2])
+    argument = machine[2] if machine else ""
+    lines = _machine_lines(block) if is_machine else _ir_lines(block, function)
+    return Dump(machine[1] if machine else name, argument, is_machine, tuple(lines))
+
+
+def _ir_lines(block: list[str], function: str) -> Iterator[tuple[str, int]]:
+    """The function's lines with the line that each instruction was made for."""
+    line_of = {match[1]: int(match[2]) for text in block if (match := _LOCATION.match(text))}
+    is_inside = False
+    for text in block:
+        if text.startswith("define") and (not function or f"@{function}(" in text):
+            is_inside = True
+        if not is_inside or text.lstrip().startswith(("#dbg", ";")):
+            continue
+        debug = _DEBUG.search(text)
+        clean = _METADATA.sub("", _DEBUG.sub("", text))
+        clean = re.sub(r"\s*; preds = .*$", "", re.sub(r" #\d+", "", clean)).rstrip()
+        if clean:
+            yield clean, line_of.get(debug[1], 0) if debug else 0
+        if text.startswith("}"):
+            is_inside = not function
+            if function:
+                return
+
+
+def _machine_lines(block: list[str]) -> Iterator[tuple[str, int]]:
+    for text in block:
+        if not text.strip() or text.startswith(("#", "; ")) or text.startswith(("  successors:", "  liveins:")):
+            continue
+        line = _MACHINE_LINE.search(text)
+        clean = _MACHINE_LINE.sub("", _MACHINE_DEBUG.sub("", text)).rstrip()
+        yield clean, int(line[1]) if line else 0
+
+
+def read_remarks(said: str) -> list[tuple[int, str]]:
+    """(line, text) of each optimization remark, once."""
+    found = [(int(match[1]), match[2]) for line in said.splitlines() if (match := _REMARK.match(line))]
+    return [one for one in dict.fromkeys(found) if "instruction count changed" not in one[1].lower()]
+
+
+def read_times(report: str) -> dict[tuple[str, int], float]:
+    """Seconds of CPU time of each run of a pass, by its name and the number of the run, from 1."""
+    found: dict[tuple[str, int], float] = {}
+    for line in report.splitlines():
+        if match := _TIME.match(line):
+            found.setdefault((match[2], int(match[3])), float(match[1]))
+    return found
+
+
+__all__ = ["Dump", "PassRun", "read_remarks", "read_runs", "read_times"]

@@ -1,0 +1,253 @@
+"""The passes of a kernel as results: `view.kernels[0].passes()`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import overload
+
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.readable import Readable, ReadableRow, Table
+from tinyexplore.explore.tracefile.texts import duration_text
+from tinyexplore.explore.tracefile.wellformed import for_terminal
+
+CONTEXT = 2  # lines around a change
+SHOWN_REMARKS = 8
+_TABLE = re.compile(r"\s+(?:fi|cp|jt)#")  # of machine IR: places on the stack, constants, jump tables
+_ADDED = "background:rgba(46,160,67,.18)"
+_REMOVED = "background:rgba(248,81,73,.18)"
+_PRE = "margin:0;font-family:var(--jp-code-font-family, monospace);font-size:12px;line-height:1.35;overflow-x:auto"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PassLine(ReadableRow):
+    """A line of the text after a pass."""
+
+    text: str
+    """Without debug information."""
+    uop: int | None
+    """The place of its UOp in the kernel's linear program, from 0; None where the line belongs to no single one."""
+    nodes: tuple[int, ...] = ()
+    """The nodes of the trace that it belongs to."""
+    python: tuple[str, ...] = ()
+    """The lines of Python that lead to it: "notebook:3"."""
+
+    def in_words(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Remark(ReadableRow):
+    """What LLVM says of an optimization that it did, or did not do."""
+
+    text: str
+    """LLVM's words."""
+    uop: int | None
+    """The place in the linear program of the UOp that it is about."""
+    subject: str = ""
+    """This UOp as text."""
+
+    def in_words(self) -> str:
+        return f"{self.subject}: {self.text}" if self.subject else self.text
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LLVMPass(Readable):
+    """One run of one of LLVM's passes, and the text after it."""
+
+    number: int
+    """Its place in the pipeline."""
+    name: str
+    """LLVM's name: "InstCombinePass", "Register Coalescer"."""
+    argument: str
+    """The name that switches it off: `passes(without=["instcombine"])`; "" where it cannot be switched off."""
+    stage: str
+    """What it works on: "IR" or "machine IR"; "assembly" for the end."""
+    changed: bool
+    """Whether it changed the text."""
+    seconds: float | None
+    """Its CPU time, measured in a run that prints nothing; None where LLVM does not measure it: in code generation."""
+    lines: tuple[PassLine, ...]
+    """The text after it."""
+    before: tuple[PassLine, ...] = field(default=(), compare=False)
+    """The text before it."""
+    begins: bool = False
+    """Whether it is the first text of its language: the text stands there whole, and not as a diff."""
+
+    @property
+    def text(self) -> str:
+        """The text after it."""
+        return "\n".join(line.text for line in self.lines)
+
+    @property
+    def change(self) -> str:
+        """How many lines it added and removed; of the first text of a language, how many it has."""
+        if self.begins:
+            return count_text(len(self.lines), "line")
+        return f"+{self.added} −{self.removed}" if self.changed else "no change"
+
+    @property
+    def added(self) -> int:
+        """How many lines it added or rewrote."""
+        return sum((Counter(self._texts(self.lines)) - Counter(self._texts(self.before))).values())
+
+    @property
+    def removed(self) -> int:
+        """How many lines it removed or rewrote."""
+        return sum((Counter(self._texts(self.before)) - Counter(self._texts(self.lines))).values())
+
+    def diff(self) -> str:
+        """What it changed, as a unified diff without a head. Where the language changes, the whole text."""
+        return "\n".join(self._diff())
+
+    def _diff(self) -> list[str]:
+        if self.begins:
+            return [f" {text}" for text in self._texts(self.lines)]
+        before, after = self._texts(self.before), self._texts(self.lines)
+        lines = list(difflib.unified_diff(before, after, lineterm="", n=CONTEXT))[2:]
+        return ["…" if line.startswith("@@") else line for line in lines]
+
+    @staticmethod
+    def _texts(lines: Sequence[PassLine]) -> list[str]:
+        return [line.text for line in lines]
+
+    def in_words(self) -> str:
+        """The pass in one line."""
+        return f"{self.number}: {self.name} ({self.stage}), {self.change}"
+
+    def table(self) -> Table:
+        """One row per line of the text after it."""
+        rows = tuple(
+            (str(number), line.text, "" if line.uop is None else str(line.uop), ", ".join(line.python))
+            for number, line in enumerate(self.lines, 1)
+        )
+        return Table(self.in_words(), ("line", "text", "UOp", "Python"), rows, code=frozenset({"text"}))
+
+    def __str__(self) -> str:
+        return for_terminal(f"{self.in_words()}\n{self.diff()}" if self.changed else self.in_words())
+
+    def _repr_html_(self) -> str:
+        return f"<p><strong>{escape(self.in_words())}</strong></p>{self.diff_html()}"
+
+    def diff_html(self) -> str:
+        """The diff for a notebook: added lines green, removed ones red, each with its UOp and Python as a tooltip."""
+        known = {line.text: line for line in self.lines}
+        rows = []
+        for text in self._diff():
+            style = _ADDED if text.startswith("+") else _REMOVED if text.startswith("-") else ""
+            line = known.get(text[1:])
+            origin = [] if line is None or line.uop is None else [f"UOp {line.uop}", *line.python]
+            title = f" title='{escape(' · '.join(origin), quote=True)}'" if origin else ""
+            rows.append(f"<div style='{style}'{title}>{escape(text) or ' '}</div>")
+        return f"<pre style='{_PRE}'>{''.join(rows)}</pre>"
+
+
+class LLVMPasses(Readable, Sequence[LLVMPass]):
+    """What LLVM makes of one kernel, pass by pass: a sequence of `LLVMPass`.
+
+    The first entry is the IR as it was rendered, the last one the assembly. In a notebook each pass opens to its diff.
+    """
+
+    def __init__(
+        self, kernel: str, cpu: str, pipeline: str, passes: Sequence[LLVMPass], remarks: Sequence[Remark] = ()
+    ) -> None:
+        self.kernel = kernel
+        """Name of the kernel, or of the function."""
+        self.cpu = cpu
+        """The CPU that code was generated for."""
+        self.pipeline = pipeline
+        """What LLVM was asked to do, as text."""
+        self.remarks = tuple(remarks)
+        """What LLVM says of its optimizations: what it did, and what it could not do and why."""
+        self._passes = tuple(passes)
+
+    @overload
+    def __getitem__(self, key: int | str) -> LLVMPass: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[LLVMPass, ...]: ...
+    def __getitem__(self, key: int | str | slice) -> LLVMPass | tuple[LLVMPass, ...]:
+        if not isinstance(key, str):
+            return self._passes[key]
+        found = self.find(key)
+        if not found:
+            names = sorted({one.argument or one.name for one in self.changed})
+            raise KeyError(f"no pass {key!r} ran; these changed something: {', '.join(names)}")
+        return next((one for one in found if one.changed), found[0])
+
+    def __len__(self) -> int:
+        return len(self._passes)
+
+    def __iter__(self) -> Iterator[LLVMPass]:
+        return iter(self._passes)
+
+    @property
+    def changed(self) -> tuple[LLVMPass, ...]:
+        """The passes that changed something."""
+        return tuple(one for one in self._passes if one.changed)
+
+    @property
+    def seconds(self) -> float:
+        """CPU time of all passes that LLVM times."""
+        return sum(one.seconds or 0.0 for one in self._passes)
+
+    @property
+    def assembly(self) -> str:
+        """The end."""
+        return self._passes[-1].text
+
+    def find(self, name: str) -> tuple[LLVMPass, ...]:
+        """The runs of a pass by either of its names: "instcombine", "InstCombinePass"."""
+        return tuple(one for one in self._passes if name in (one.argument, one.name))
+
+    @property
+    def linked(self) -> float:
+        """The share of instructions that lead to a UOp, over all texts."""
+        lines = [line for one in self.changed for line in one.lines]
+        instructions = [line for line in lines if line.text.startswith(" ") and not _TABLE.match(line.text)]
+        return sum(line.uop is not None for line in instructions) / len(instructions) if instructions else 1.0
+
+    def table(self) -> Table:
+        """One row per pass that changed something."""
+        rows = tuple(
+            (
+                str(one.number),
+                one.name,
+                one.argument,
+                one.stage,
+                one.change,
+                str(len(one.lines)),
+                "" if one.seconds is None else duration_text(one.seconds * 1e6),
+            )
+            for one in self.changed
+        )
+        heads = ("#", "pass", "name of the option", "works on", "lines", "of", "CPU time")
+        return Table(self._title(), heads, rows, self._notes(), frozenset({"name of the option"}))
+
+    def _title(self) -> str:
+        idle = len(self) - len(self.changed)
+        return (
+            f"{self.kernel} for {self.cpu}, {self.pipeline}: {count_text(len(self.changed), 'pass', 'passes')} changed "
+            f"something; {idle} changed nothing and are left out"
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        shown = [f"remark: {one.in_words()}" for one in self.remarks[:SHOWN_REMARKS]]
+        more = len(self.remarks) - len(shown)
+        return (*shown, f"{more} more remarks: .remarks") if more else tuple(shown)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for one in self.changed:
+            time = "" if one.seconds is None else f" · {duration_text(one.seconds * 1e6)}"
+            head = f"<b>{escape(one.name)}</b> <span>{one.change} · {one.stage}{time}</span>"
+            inside = one.diff_html()
+            rows.append(f"<details><summary>{one.number} · {head}</summary>{inside}</details>")
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
+        return f"<p><strong>{escape(self._title())}</strong></p>{''.join(rows)}{notes}"
+
+
+__all__ = ["LLVMPass", "LLVMPasses", "PassLine", "Remark"]
