@@ -23,7 +23,6 @@ REASONS: dict[str, str] = {
     "grad of gru cell": CALL,
     "grad of linear cross entropy": PRODUCT,
     "grad of lstm": CALL,
-    "grad of max pool 3×3, stride 2": "overlapping windows read with masks and a stride of 2: lane by lane",
     "grad of rnn": CALL,
     "grad of transposed conv": TRANSPOSED,
     "gru cell": CALL,
