@@ -13,59 +13,7 @@ import tinyexplore
 PACKAGE = Path(tinyexplore.__file__).parent
 
 # The import circles that are allowed, each with its reason. The test fails on another circle, and on a row without one.
-ALLOWED: dict[frozenset[str], str] = {
-    frozenset(
-        {
-            "tinyexplore.explore.analysis.byhand.answers",
-            "tinyexplore.explore.analysis.byhand.asked",
-            "tinyexplore.explore.analysis.requests",
-            "tinyexplore.explore.analysis.verdict.facts",
-            "tinyexplore.explore.analysis.verdict.gpu",
-            "tinyexplore.explore.analysis.verdict.judging",
-            "tinyexplore.explore.analysis.verdict.rules",
-            "tinyexplore.explore.analysis.verdict.suggestions",
-            "tinyexplore.explore.analysis.verdict.verdict",
-        }
-    ): "requests respond by analyses, which store responses by request; verdicts are facts, rules and their words",
-    frozenset(
-        {
-            "tinyexplore.explore.analysis.shapes.picture",
-            "tinyexplore.explore.analysis.shapes.text",
-            "tinyexplore.explore.analysis.shapes.view",
-        }
-    ): "a result and the picture or page that shows it",
-    frozenset(
-        {
-            "tinyexplore.explore.analysis.cores.page",
-            "tinyexplore.explore.analysis.cores.picture",
-            "tinyexplore.explore.analysis.cores.view",
-        }
-    ): "a result and the picture or page that shows it",
-    frozenset(
-        {
-            "tinyexplore.explore.analysis.comparing.comparison",
-            "tinyexplore.explore.analysis.comparing.comparison_page",
-        }
-    ): "a result and the picture or page that shows it",
-    frozenset(
-        {
-            "tinyexplore.explore.analysis.byhand.gpu",
-            "tinyexplore.explore.analysis.byhand.gpu_picture",
-        }
-    ): "a result and the picture or page that shows it",
-    frozenset(
-        {
-            "tinyexplore.explore.analysis.byhand.throughput",
-            "tinyexplore.explore.analysis.byhand.throughput_picture",
-        }
-    ): "a result and the picture or page that shows it",
-    frozenset(
-        {
-            "tinyexplore.explore.analysis.comparing.machines",
-            "tinyexplore.explore.analysis.comparing.machines_page",
-        }
-    ): "a result and the picture or page that shows it",
-}
+ALLOWED: dict[frozenset[str], str] = {}
 
 
 def modules(package: Path) -> dict[str, Path]:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.pages import responses_in, stored_in
 from tinyexplore import Tensor, explore
 from tinyexplore.explore.analysis.byhand import caches
-from tinyexplore.explore.analysis.requests import Caches, to_data
+from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.explore.notebook.requests import Answers
 from tinyexplore.explore.notebook.session import Explorer
 
@@ -54,7 +54,7 @@ def test_a_kernel_stands_alone_where_it_takes_too_long_without_opts(view: Explor
     few = view.kernels[0].caches(view.kernels[0].branch.kernels[0].opts)
     plain = view.capture.analyses.cache_model(0, ())
     monkeypatch.setattr(caches, "MOST_TOUCHES", plain.stream.most_touches() - 1)
-    view.capture.analyses.responses.compare(Caches(0, (), few.opts))
+    view.capture.analyses.responses.compare(0, (), few.opts)
     (found,) = responses_in(view.to_html(), "caches").values()
     assert found["before"] is None and found["after"]["total"] == to_data(few.total)
 

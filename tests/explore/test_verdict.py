@@ -16,7 +16,8 @@ from tinyexplore.explore.analysis.byhand import throughput as throughput_module
 from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.analysis.requests import RequestSource, respond
 from tinyexplore.explore.analysis.verdict.access import AccessPattern, CacheShape, runs_of
-from tinyexplore.explore.analysis.verdict.facts import KernelFacts, facts_of
+from tinyexplore.explore.analysis.verdict.facts import KernelFacts
+from tinyexplore.explore.analysis.verdict.measured import facts_of
 from tinyexplore.explore.analysis.verdict.rules import KINDS, RULES, judge
 from tinyexplore.explore.analysis.verdict.verdict import program_verdict, verdict_of
 from tinyexplore.explore.tracefile.model import Ceiling

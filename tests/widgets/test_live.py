@@ -174,6 +174,7 @@ def test_rules_are_disabled_in_the_page_checked_and_stepped_through(page: Any, v
 
 def test_a_rule_is_written_in_the_page_and_a_wrong_one_gets_its_counterexample(page: Any) -> None:
     page.evaluate("tinyexplore.handle.go({panel: 'rules', kernel: 0})")
+    page.click(".rules-row >> nth=0")
     page.click('.rules-left button:text-is("Write a rule")')
     right = page.input_value(".rules-draft")
     page.fill(".rules-draft", right.replace("x * c)", "x * q)"))

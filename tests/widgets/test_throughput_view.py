@@ -15,7 +15,7 @@ from tests.widgets.test_why import MOUNT
 from tinyexplore import Tensor
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.analysis.byhand.throughput import HOW_TO_GET_IT
-from tinyexplore.explore.analysis.requests import ThroughputOf, to_data
+from tinyexplore.explore.analysis.requests import to_data
 from tinyexplore.explore.exports.export import chunk_scripts
 
 pytestmark = pytest.mark.browser
@@ -26,7 +26,7 @@ def view() -> Explorer:
     x = Tensor.rand(64, 64).realize()
     found = explore(lambda: [x.sum(0), x + 1], repeat=1, title="two kernels")
     found.trace  # noqa: B018  it is made now
-    found.capture.analyses.responses.store(ThroughputOf(0), FOUND)
+    found.capture.analyses.responses.store("throughput", FOUND, kernel=0, branch=None)
     return found
 
 

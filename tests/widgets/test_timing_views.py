@@ -16,7 +16,7 @@ from tinyexplore.explore import Explorer
 from tinyexplore.explore.analysis.machine.roofs import with_ceilings
 from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.tracefile.model import Ceiling
-from tinyexplore.explore.tracefile.pictures.rooflines import note_words, point_words, roofline
+from tinyexplore.explore.tracefile.pictures.rooflines import roofline
 from tinyexplore.explore.tracefile.texts import duration_text
 from tinyexplore.explore.tracefile.timeline import kernel_timeline, timeline
 from tinyexplore.explore.tracefile.trace import Trace
@@ -58,8 +58,8 @@ def test_the_roofline_has_the_figures_of_python(open_page: Open, trace: Trace, c
         "[...document.querySelectorAll('.roofline .dot')].map((dot) => dot.getAttribute('aria-label'))"
     )
     found = roofline(known)
-    assert set(drawn) == {point_words(known, point) for point in found.points} and len(drawn) > 1
-    assert note_words(found) in tab.inner_text(".roofline")
+    assert set(drawn) == {point.text for point in found.points} and len(drawn) > 1
+    assert found.note in tab.inner_text(".roofline")
 
 
 def test_a_point_selects_its_kernel_everywhere_by_mouse_and_by_key(open_page: Open, trace: Trace) -> None:  # noqa: F811

@@ -5,7 +5,6 @@ import { applySizes, divider } from "./divider";
 import { append, button, h, s } from "./dom";
 import { type Engine, connectEngine } from "./engine";
 import { meaning } from "./explaining";
-import { summary } from "./figures";
 import { Going } from "./going";
 import { bytes } from "./format";
 import type { Later } from "./later";
@@ -492,7 +491,7 @@ function footer(index: TraceIndex, size: number): HTMLElement {
   const key = (keys: string[], text: string): Element =>
     h("span", { class: "key" }, ...keys.map((name) => h("kbd", {}, name)), ` ${text}`);
   const large = size > LARGE_BYTES ? " (large: the notebook stores it whole)" : "";
-  const facts = [...summary(trace), size > 0 ? `trace ${bytes(size)}${large}` : ""].filter(Boolean);
+  const facts = [...(trace.figures[0]?.summary ?? []), size > 0 ? `trace ${bytes(size)}${large}` : ""].filter(Boolean);
   const keys = (): Element[] => [
     key(["←", "→"], "step"),
     key(["↑", "↓"], "pass"),

@@ -59,6 +59,53 @@ export interface ModuleCost {
   kernels: number[];
 }
 
+/** The figures of one part of the pipeline. place: the part. title: its name on the screen. words: its counts, as text. time_us: its time in microseconds, 0 where it takes none. */
+export interface Figure {
+  place: string;
+  title: string;
+  words: string;
+  time_us: number;
+}
+
+/** The figures of a whole trace, or of one kernel. kernel: the kernel, None for the whole trace. parts: the parts of the pipeline, in order. compile_us: the sum of all parts but the run. search_us: time of searches, with all that they compiled; no part has it. run_us: one run of each kernel, by the medians. firings: how many times a rule was applied in `passes`. passes: the rewrite passes: stages that get a graph and have no stage inside. code: the last stage that made code. summary: what all kernels took, as parts of a line; empty for one kernel. */
+export interface Figures {
+  kernel: number | null;
+  parts: Figure[];
+  compile_us: number;
+  search_us: number;
+  run_us: number;
+  firings: number;
+  passes: number[];
+  code: number | null;
+  summary: string[];
+}
+
+/** A timed kernel in the roofline. kernel: its number. flops_per_byte: operations for each byte that it reads or writes. gflops: 10⁹ operations a second. attainable: what its roof leaves it, in GFLOP/s; None without a roof. limit: which ceiling that is: "memory", "arithmetic", or "" without a roof. ceiling: the name of that ceiling. time_us: the median of its samples, in microseconds. text: the point as text. */
+export interface RooflinePoint {
+  kernel: number;
+  flops_per_byte: number;
+  gflops: number;
+  attainable: number | null;
+  limit: string;
+  ceiling: string;
+  time_us: number;
+  text: string;
+}
+
+/** A ceiling that is drawn. name: of the ceiling. kind: "memory" or "arithmetic". rate: GB/s or GFLOP/s. */
+export interface RooflineCeiling {
+  name: string;
+  kind: string;
+  rate: number;
+}
+
+/** The timed kernels of a trace under the ceilings of the machine. points: by kernel; kernels without floating-point arithmetic have none. ceilings: those of the kernels' roofs, each once. note: where the ceilings are from, and which kernels have no point. */
+export interface Roofline {
+  points: RooflinePoint[];
+  ceilings: RooflineCeiling[];
+  note: string;
+}
+
 /** A rewrite rule as the stepper shows it; `text` is its source code, copied in. */
 export interface Rule {
   id: number;
@@ -531,7 +578,7 @@ export interface Recording {
   ended: boolean;
 }
 
-/** One capture, whole. `Trace` (`trace.py`) adds what can be asked of it. `options` are the settings that produced it, as (name, value). */
+/** One capture, whole. `Trace` (`trace.py`) adds what can be asked of it. `options` are the settings that produced it, as (name, value). `module_costs`, `figures` and `roofline` follow from the other tables: they are filled when the trace is written, for the front end, and do not count for `==`. */
 export interface Trace {
   version: number;
   title: string;
@@ -557,6 +604,8 @@ export interface Trace {
   recordings: Recording[];
   checks: FiringCheck[];
   module_costs: ModuleCost[];
+  figures: Figures[];
+  roofline: Roofline | null;
 }
 
 /** What each field must be, for valid.ts: [shape], or [shape, what a trace without that field means]. */
@@ -607,6 +656,43 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     parameter_bytes: [{"least": 0, "of": "int"}],
     result_bytes: [{"least": 0, "of": "int"}],
     kernels: [{"many": {"index": "kernels", "before": false}}],
+  },
+  Figure: {
+    place: [{"words": ["python", "lazy", "kernels", "passes", "uops", "code", "run"]}],
+    title: ["str"],
+    words: ["str"],
+    time_us: [{"least": 0, "of": "float"}],
+  },
+  Figures: {
+    kernel: [{"either": [{"index": "kernels", "before": false}, "null"]}],
+    parts: [{"many": {"row": "Figure"}}],
+    compile_us: [{"least": 0, "of": "float"}],
+    search_us: [{"least": 0, "of": "float"}],
+    run_us: [{"least": 0, "of": "float"}],
+    firings: [{"least": 0, "of": "int"}],
+    passes: [{"many": {"index": "stages", "before": false}}],
+    code: [{"either": [{"index": "stages", "before": false}, "null"]}],
+    summary: [{"many": "str"}, []],
+  },
+  RooflinePoint: {
+    kernel: [{"index": "kernels", "before": false}],
+    flops_per_byte: [{"least": 0, "of": "float"}],
+    gflops: [{"least": 0, "of": "float"}],
+    attainable: [{"either": [{"least": 0, "of": "float"}, "null"]}],
+    limit: [{"words": ["memory", "arithmetic", ""]}],
+    ceiling: ["str"],
+    time_us: [{"least": 0, "of": "float"}],
+    text: ["str"],
+  },
+  RooflineCeiling: {
+    name: ["str"],
+    kind: [{"words": ["memory", "arithmetic"]}],
+    rate: [{"least": 0, "of": "float"}],
+  },
+  Roofline: {
+    points: [{"many": {"row": "RooflinePoint"}}],
+    ceilings: [{"many": {"row": "RooflineCeiling"}}],
+    note: ["str"],
   },
   Rule: {
     id: [{"id": true}],
@@ -1021,5 +1107,7 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     recordings: [{"many": {"row": "Recording"}}, []],
     checks: [{"many": {"row": "FiringCheck"}}, []],
     module_costs: [{"many": {"row": "ModuleCost"}}, []],
+    figures: [{"many": {"row": "Figures"}}, []],
+    roofline: [{"either": [{"row": "Roofline"}, "null"]}, null],
   },
 };

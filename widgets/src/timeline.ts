@@ -1,9 +1,8 @@
 // A trace on a time axis: what the compiler did, when kernels ran, what memory held. The same spans as
 // tinyexplore/explore/tracefile/timeline.py.
 
-import { liveBytes } from "./figures";
 import { bufferName } from "./format";
-import type { Run, Stage, Trace } from "./model";
+import type { BufferInfo, Run, Stage, Trace } from "./model";
 
 const [COMPILER, DEVICE, THREADS] = [1, 2, 2]; // the rows; further threads come after the device
 
@@ -111,6 +110,20 @@ function livesOf({ buffers }: Trace, end: number): Life[] {
     if (lane < 0) lane = free.length;
     free[lane] = until;
     return { buffer: buffer.id, name: bufferName(buffer), bytes: buffer.bytes, us, end: until, lane };
+  });
+}
+
+/** (time, bytes alive from then on), in order; from 0 on what was there before. */
+export function liveBytes(buffers: readonly BufferInfo[]): [number, number][] {
+  const changes = buffers.flatMap((buffer): [number, number][] => {
+    const start: [number, number] = [buffer.allocated_us ?? 0, buffer.bytes];
+    return buffer.freed_us === null ? [start] : [start, [buffer.freed_us, -buffer.bytes]];
+  });
+  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  let live = 0;
+  return changes.map(([at, change]) => {
+    live += change;
+    return [at, live];
   });
 }
 

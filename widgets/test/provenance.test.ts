@@ -115,6 +115,8 @@ const TRACE: Trace = {
   checks: [],
   roofs: [],
   module_costs: [],
+  figures: [],
+  roofline: null,
 };
 
 const sorted = (ids: Iterable<number>): number[] => [...ids].sort((a, b) => a - b);

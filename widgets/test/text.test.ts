@@ -21,7 +21,7 @@ import { TraceIndex } from "../src/provenance";
 import { fold, wordsOf } from "../src/shown";
 import { tokenize, tokenizePython } from "../src/tokens";
 import { treeDiff, treeLines } from "../src/tree";
-import { liveBytes } from "../src/figures";
+import { liveBytes } from "../src/timeline";
 
 function node(id: number, op: string, src: number[] = [], more: Partial<Node> = {}): Node {
   const base = {

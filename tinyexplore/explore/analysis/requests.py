@@ -150,37 +150,14 @@ def to_data(response: Any) -> Data:
     return data
 
 
-class Responses:
-    """The responses of a capture that pages made after it store, by request; responses are computed once."""
-
-    def __init__(self) -> None:
-        self._stored: dict[Request, Any] = {}
-
-    def __getitem__(self, request: Request) -> Any:
-        return self._stored[request]
-
-    def __contains__(self, request: Request) -> bool:
-        return request in self._stored
-
-    def store(self, request: Request, response: Any) -> None:
-        """Pages store `response`."""
-        self._stored[request] = response
-
-    def compare(self, request: Caches) -> None:
-        """Pages compare the caches of a kernel as `request` says: computed when a page is made. It replaces what was
-        compared before."""
-        for one in list(self._stored):
-            if isinstance(one, Caches) and one.kernel == request.kernel:
-                del self._stored[one]
-        self._stored[request] = None
-
-    def as_data(self, analyses: KernelAnalyses) -> dict[str, Data]:
-        """The map of a page: responses by canonical request."""
-        found = {}
-        for request, response in self._stored.items():
-            shown = _compared(analyses, request) if isinstance(request, Caches) else response
-            found[canonical(request)] = to_data(shown)
-        return found
+def stored_responses(analyses: KernelAnalyses) -> dict[str, Data]:
+    """What the pages of a capture store: responses by canonical request."""
+    found = {}
+    for name, values, response in analyses.responses:
+        request = REQUESTS[name](**values)
+        shown = _compared(analyses, request) if isinstance(request, Caches) else response
+        found[canonical(request)] = to_data(shown)
+    return found
 
 
 def _compared(analyses: KernelAnalyses, request: Caches) -> CachesData:
@@ -351,7 +328,7 @@ class Caches(Request):
         explorer = source.kernels()
         if self not in source.compared:
             source.compared[self] = caches_data(explorer, self.kernel, self.before, self.after)
-        explorer.responses.compare(self)
+        explorer.responses.compare(self.kernel, self.before, self.after)
         return source.compared[self]
 
 

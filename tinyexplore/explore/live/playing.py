@@ -20,7 +20,6 @@ from tinyexplore.explore.notebook.requests import Request, RequestError, Request
 from tinyexplore.explore.notebook.session import Explorer, capture
 from tinyexplore.explore.recording.running import last_line, run_tree
 from tinyexplore.explore.tracefile.model import Message
-from tinyexplore.explore.tracefile.modules import module_costs
 from tinyexplore.explore.whatif.playground.written import written_rules
 from tinyexplore.target import Target
 from tinyexplore.tensor import Tensor
@@ -182,8 +181,7 @@ def _told(session: Explorer) -> Explorer | None:
     machine = dict(trace.options).get("target", "another machine")
     note = Message("note", f"lowered for {machine}, and run by the reference interpreter: there are no times", None)
     kernels = tuple(replace(kernel, not_run=NO_TIMES) for kernel in trace.kernels)
-    untimed = replace(trace, runs=(), kernels=kernels, messages=(*trace.messages, note))
-    session.capture.revise(replace(untimed, module_costs=module_costs(untimed)))
+    session.capture.revise(replace(trace, runs=(), kernels=kernels, messages=(*trace.messages, note)))
     return session
 
 

@@ -305,6 +305,8 @@ class Explorer:
         `live`: it carries the engine, and answers what a notebook would (10 MB more). `pyodide`: where the Python for
         that is, a folder or a package file; else it is fetched, once (`PyodideMissing` where it cannot).
         """
+        from tinyexplore.explore.analysis.requests import stored_responses
+
         path_of("path", path)
         path_of("pyodide", pyodide)
         count_of("iterations", iterations, least=0)
@@ -317,11 +319,10 @@ class Explorer:
             analyses.translate_all()
         analyses.gpu_all()
         if kept and any(run.warm for run in trace.runs):
-            from tinyexplore.explore.analysis.requests import Verdicts
             from tinyexplore.explore.analysis.verdict.judging import verdict_list
 
-            analyses.responses.store(Verdicts(), verdict_list(analyses))
-        responses = analyses.responses.as_data(analyses)
+            analyses.responses.store("verdicts", verdict_list(analyses))
+        responses = stored_responses(analyses)
         if iterations:
             trace = self._capture.with_recordings(trace, iterations)
         if live:

@@ -38,7 +38,6 @@ from tinyexplore.explore.tracefile.model import (
     Step,
     Weighed,
 )
-from tinyexplore.explore.tracefile.modules import module_costs
 from tinyexplore.explore.tracefile.titles import with_titles
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import well_formed
@@ -224,7 +223,7 @@ class Builder(Tables):
         if kernels:
             for op in OptOps:  # a what-if shows the laws of opts that nobody applied yet
                 self.laws_of(op)
-        trace = Trace(
+        return Trace(
             version=TRACE_VERSION,
             title=title,
             options=options,
@@ -244,7 +243,6 @@ class Builder(Tables):
             memory=tuple(self.memory),
             scopes=self.scope_rows,
         )
-        return replace(trace, module_costs=module_costs(trace))
 
     # *** names ***
 

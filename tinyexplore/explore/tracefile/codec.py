@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from tinyexplore.explore.tracefile.columns import TableRows, packed, unpacked
+from tinyexplore.explore.tracefile.derived import with_derived_tables
 from tinyexplore.explore.tracefile.model import TRACE_VERSION, TraceTables
 from tinyexplore.explore.tracefile.valid import TraceFormatError, check_trace, constraint_of, hints_of, within
 from tinyexplore.explore.tracefile.wellformed import well_formed
@@ -66,7 +67,7 @@ T = TypeVar("T", bound=TraceTables)
 
 def trace_to_json(trace: TraceTables) -> str:
     """The trace as one JSON object, without white space."""
-    return _json_text(_encoder(TraceTables)(trace))
+    return _json_text(_encoder(TraceTables)(with_derived_tables(trace)))
 
 
 def tables_from_json(kind: type[T], text: str | bytes, limits: Limits = LIMITS) -> T:
@@ -115,7 +116,7 @@ def trace_to_bytes(trace: TraceTables) -> bytes:
     """The gzipped JSON, tables as columns: what travels in a widget, in an export and in a .json.gz file; equal for
     equal traces."""
     with collecting_later():
-        data = packed(TraceTables, _encoder(TraceTables)(trace))
+        data = packed(TraceTables, _encoder(TraceTables)(with_derived_tables(trace)))
         return gzip.compress(_json_text(data).encode(), compresslevel=9, mtime=0)
 
 

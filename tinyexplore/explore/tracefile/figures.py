@@ -1,76 +1,115 @@
 """The figures of a trace, in counts and microseconds: what the strip, the static picture, the footer and texts say.
 
-The same as widgets/src/figures.ts, figure for figure. One clock: a stage's time is its own, without that of the stages
-inside; the parts add up to `compile_us`. A search's time and that of listings made for the reader stand apart.
+One clock: a stage's time is its own, without that of the stages inside; the parts add up to `compile_us`. A search's
+time and that of listings made for the reader stand apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run, Stage, TraceTables
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.model import (
+    Figure,
+    Figures,
+    KernelInfo,
+    Node,
+    Program,
+    Run,
+    Stage,
+    TraceTables,
+)
 from tinyexplore.explore.tracefile.texts import LANGUAGE_NAMES, duration_text, spread_text
-
-Place = Literal["python", "lazy", "kernels", "passes", "uops", "code", "run"]
 
 _IN_TITLE = {"llvm-opt": "LLVM IR"}  # two listings of one language
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Figure(ReadableRow):
-    """One part of the way: `words` are its counts; `time_us` 0 where it takes none."""
-
-    place: Place
-    title: str
-    words: str
-    time_us: float
-
-    @property
-    def time(self) -> str:
-        return duration_text(self.time_us) if self.time_us > 0 else ""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Figures(ReadableRow):
-    """Of a whole trace, or of one kernel. `compile_us`: all parts but the run; `run_us`: one run of each kernel, by
-    the medians."""
-
-    parts: tuple[Figure, ...]
-    compile_us: float
-    search_us: float
-    run_us: float
-    firings: int
-
-
 def figures(trace: TraceTables, kernel: int | None = None) -> Figures:
     """The figures of all kernels (None) or of one. A kernel that reuses a program has the stages of the first."""
-    kernels = trace.kernels if kernel is None else (trace.kernels[kernel],)
-    owners = {_owner(one) for one in kernels}
-    stages = [stage for stage in trace.stages if kernel is None or stage.kernel in owners]
-    times, search_us = _times(trace, stages)
-    runs = {run.kernel: run for run in trace.runs}
-    timed = [runs[one.id] for one in kernels if one.id in runs]
-    times["run"] = run_us = sum(run.median_us for run in timed)
-    members = {node for one in kernels for node in (*one.nodes, *one.roots)}
-    lazy = [node for node in trace.nodes if node.kind == "lazybuffer" and (kernel is None or node.id in members)]
-    passes = passes_of(trace, stages)
-    firings = sum(step.rule is not None for stage in passes for step in stage.steps)
-    lines_of = _lines_by_language([program for program in trace.programs if kernel is None or program.kernel in owners])
-    parts: tuple[tuple[Place, str, str], ...] = (
-        ("python", "Python", _python_text(trace, lazy)),
-        ("lazy", "LazyBuffers", _lazy_text(lazy)),
-        ("kernels", "Kernels", _kernel_words(trace, kernel)),
-        ("passes", "Passes", _passes_text(passes, firings)),
-        ("uops", "UOps", f"{lines_of['uops']:,} linear" if "uops" in lines_of else "not listed"),
-        ("code", *_code_texts(lines_of)),
-        ("run", "Run", _run_words(timed, len(kernels))),
-    )
-    made = tuple(Figure(place, title, words, times[place]) for place, title, words in parts)
-    return Figures(made, sum(part.time_us for part in made) - run_us, search_us, run_us, firings)
+    return _Tables(trace).figures(kernel)
+
+
+def all_figures(trace: TraceTables) -> tuple[Figures, ...]:
+    """The figures of the whole trace, then those of each kernel in order."""
+    tables = _Tables(trace)
+    return tuple(tables.figures(kernel) for kernel in (None, *range(len(trace.kernels))))
+
+
+class _Tables:
+    """The tables of a trace by kernel, read once for all figures."""
+
+    def __init__(self, trace: TraceTables) -> None:
+        self.trace = trace
+        self.runs = {run.kernel: run for run in trace.runs}
+        self.parents = {stage.parent for stage in trace.stages}
+        self.searched = _searches(trace)
+        self.own_us = {stage.id: stage.elapsed_us for stage in trace.stages}
+        self.stages: dict[int | None, list[Stage]] = {}
+        for stage in trace.stages:
+            if stage.parent is not None:
+                self.own_us[stage.parent] -= stage.elapsed_us
+            self.stages.setdefault(stage.kernel, []).append(stage)
+        self.programs: dict[int, list[Program]] = {}
+        for program in trace.programs:
+            self.programs.setdefault(program.kernel, []).append(program)
+
+    def figures(self, kernel: int | None) -> Figures:
+        trace = self.trace
+        kernels = trace.kernels if kernel is None else (trace.kernels[kernel],)
+        if kernel is None:
+            stages: Sequence[Stage] = trace.stages
+            programs: Sequence[Program] = trace.programs
+            lazy = [node for node in trace.nodes if node.kind == "lazybuffer"]
+        else:
+            info = trace.kernels[kernel]
+            stages, programs = self.stages.get(_owner(info), []), self.programs.get(_owner(info), [])
+            members = (trace.nodes[node] for node in sorted({*info.nodes, *info.roots}))
+            lazy = [node for node in members if node.kind == "lazybuffer"]
+        times, search_us = self._times(stages)
+        timed = [self.runs[one.id] for one in kernels if one.id in self.runs]
+        compile_us = sum(times.values())
+        times["run"] = run_us = sum(run.median_us for run in timed)
+        passes = [stage for stage in stages if self._is_pass(stage)]
+        firings = sum(step.rule is not None for stage in passes for step in stage.steps)
+        lines_of = _lines_by_language(programs)
+        parts = (
+            ("python", "Python", _python_text(trace, lazy)),
+            ("lazy", "LazyBuffers", _lazy_text(lazy)),
+            ("kernels", "Kernels", _kernel_words(trace, kernel)),
+            ("passes", "Passes", _passes_text(passes, firings)),
+            ("uops", "UOps", f"{lines_of['uops']:,} linear" if "uops" in lines_of else "not listed"),
+            ("code", *_code_texts(lines_of)),
+            ("run", "Run", _run_words(timed, len(kernels))),
+        )
+        return Figures(
+            kernel,
+            tuple(Figure(place, title, words, times[place]) for place, title, words in parts),
+            compile_us,
+            search_us,
+            run_us,
+            firings,
+            tuple(stage.id for stage in passes),
+            max((stage.id for stage in stages if place_of(stage) == "code"), default=None),
+            _summary(trace, compile_us, search_us, run_us) if kernel is None else (),
+        )
+
+    def _is_pass(self, stage: Stage) -> bool:
+        """Whether a stage is a rewrite pass: it gets a graph and has no stage inside."""
+        is_leaf = stage.id not in self.parents and stage.id not in self.searched
+        return is_leaf and place_of(stage) == "passes" and bool(stage.before or stage.after)
+
+    def _times(self, stages: Iterable[Stage]) -> tuple[dict[str, float], float]:
+        """Own time by part, and what searches took, with all that they compiled."""
+        times = dict.fromkeys(("python", "lazy", "kernels", "passes", "uops", "code", "run"), 0.0)
+        search_us = 0.0
+        for stage in stages:
+            own_us = max(0.0, self.own_us[stage.id])
+            place = place_of(stage)
+            if stage.id in self.searched:
+                search_us += own_us
+            elif place is not None:
+                times[place] += own_us
+        return times, search_us
 
 
 def _python_text(trace: TraceTables, lazy: Iterable[Node]) -> str:
@@ -111,21 +150,7 @@ def _code_texts(lines_of: dict[str, int]) -> tuple[str, str]:
     return " · ".join(names), count_text(source, "line") + assembly
 
 
-def passes_of(trace: TraceTables, stages: Iterable[Stage]) -> list[Stage]:
-    """The rewrite passes among `stages`: those that get a graph and have no stage inside."""
-    parents = {stage.parent for stage in trace.stages}
-    searched = _searches(trace)
-    return [
-        stage
-        for stage in stages
-        if place_of(stage) == "passes"
-        and stage.id not in parents
-        and stage.id not in searched
-        and (stage.before or stage.after)
-    ]
-
-
-def place_of(stage: Stage) -> Place | None:
+def place_of(stage: Stage) -> str | None:
     """To which part a stage's own time goes; None for listings in other languages, for which no program waits."""
     match stage.name:
         case "list":
@@ -138,25 +163,6 @@ def place_of(stage: Stage) -> Place | None:
             return "kernels"
         case _:
             return "kernels" if stage.kernel is None else "passes"
-
-
-def _times(trace: TraceTables, stages: Iterable[Stage]) -> tuple[dict[Place, float], float]:
-    """Own time by part, and what searches took, with all that they compiled."""
-    inside: dict[int, float] = {}
-    for stage in trace.stages:
-        if stage.parent is not None:
-            inside[stage.parent] = inside.get(stage.parent, 0.0) + stage.elapsed_us
-    searched = _searches(trace)
-    times: dict[Place, float] = dict.fromkeys(("python", "lazy", "kernels", "passes", "uops", "code", "run"), 0.0)
-    search_us = 0.0
-    for stage in stages:
-        own = max(0.0, stage.elapsed_us - inside.get(stage.id, 0.0))
-        place = place_of(stage)
-        if stage.id in searched:
-            search_us += own
-        elif place is not None:
-            times[place] += own
-    return times, search_us
 
 
 def _searches(trace: TraceTables) -> set[int]:
@@ -194,17 +200,20 @@ def _run_words(timed: list[Run], kernels: int) -> str:
 
 def summary(trace: TraceTables) -> list[str]:
     """What all kernels took, in a line: the parts of the strip, summed."""
-    found = figures(trace)
+    return list(figures(trace).summary)
+
+
+def _summary(trace: TraceTables, compile_us: float, search_us: float, run_us: float) -> tuple[str, ...]:
     cached = sum(kernel.cached for kernel in trace.kernels)
     count = len(trace.kernels)
     facts = [
         "both kernels" if count == 2 else f"all {count:,} kernels" if count > 1 else count_text(count, "kernel"),
-        f"compiled in {duration_text(found.compile_us)}" if found.compile_us > 0 else "",
-        f"searched for {duration_text(found.search_us)}" if found.search_us > 0 else "",
+        f"compiled in {duration_text(compile_us)}" if compile_us > 0 else "",
+        f"searched for {duration_text(search_us)}" if search_us > 0 else "",
         f"{cached} from the cache" if cached else "",
-        f"run in {duration_text(found.run_us)}" if found.run_us > 0 else "",
+        f"run in {duration_text(run_us)}" if run_us > 0 else "",
     ]
-    return [fact for fact in facts if fact]
+    return tuple(fact for fact in facts if fact)
 
 
 # *** numbers as people read them ***

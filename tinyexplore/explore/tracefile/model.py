@@ -8,7 +8,7 @@ top; `Trace.load` and the front end refuse what is not (`explore/tracefile/valid
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from tinyexplore.explore.tracefile.counted import count_text
@@ -150,6 +150,109 @@ class ModuleCost(ReadableRow):
     parameter_bytes: Count
     result_bytes: Count
     kernels: tuple[KernelId, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Figure(ReadableRow):
+    """The figures of one part of the pipeline.
+
+    place: the part.
+    title: its name on the screen.
+    words: its counts, as text.
+    time_us: its time in microseconds, 0 where it takes none.
+    """
+
+    place: Annotated[str, OneOf(("python", "lazy", "kernels", "passes", "uops", "code", "run"))]
+    title: str
+    words: str
+    time_us: Amount
+
+    @property
+    def time(self) -> str:
+        return duration_text(self.time_us) if self.time_us > 0 else ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Figures(ReadableRow):
+    """The figures of a whole trace, or of one kernel.
+
+    kernel: the kernel, None for the whole trace.
+    parts: the parts of the pipeline, in order.
+    compile_us: the sum of all parts but the run.
+    search_us: time of searches, with all that they compiled; no part has it.
+    run_us: one run of each kernel, by the medians.
+    firings: how many times a rule was applied in `passes`.
+    passes: the rewrite passes: stages that get a graph and have no stage inside.
+    code: the last stage that made code.
+    summary: what all kernels took, as parts of a line; empty for one kernel.
+    """
+
+    kernel: KernelId | None
+    parts: tuple[Figure, ...]
+    compile_us: Amount
+    search_us: Amount
+    run_us: Amount
+    firings: Count
+    passes: tuple[StageId, ...]
+    code: StageId | None
+    summary: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RooflinePoint(ReadableRow):
+    """A timed kernel in the roofline.
+
+    kernel: its number.
+    flops_per_byte: operations for each byte that it reads or writes.
+    gflops: 10⁹ operations a second.
+    attainable: what its roof leaves it, in GFLOP/s; None without a roof.
+    limit: which ceiling that is: "memory", "arithmetic", or "" without a roof.
+    ceiling: the name of that ceiling.
+    time_us: the median of its samples, in microseconds.
+    text: the point as text.
+    """
+
+    kernel: KernelId
+    flops_per_byte: Amount
+    gflops: Amount
+    attainable: Amount | None
+    limit: Annotated[str, OneOf(("memory", "arithmetic", ""))]
+    ceiling: str
+    time_us: Amount
+    text: str
+
+    @property
+    def share(self) -> float | None:
+        """Speed / attainable speed."""
+        return self.gflops / self.attainable if self.attainable else None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RooflineCeiling(ReadableRow):
+    """A ceiling that is drawn.
+
+    name: of the ceiling.
+    kind: "memory" or "arithmetic".
+    rate: GB/s or GFLOP/s.
+    """
+
+    name: str
+    kind: Annotated[str, OneOf(("memory", "arithmetic"))]
+    rate: Amount
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Roofline(ReadableRow):
+    """The timed kernels of a trace under the ceilings of the machine.
+
+    points: by kernel; kernels without floating-point arithmetic have none.
+    ceilings: those of the kernels' roofs, each once.
+    note: where the ceilings are from, and which kernels have no point.
+    """
+
+    points: tuple[RooflinePoint, ...]
+    ceilings: tuple[RooflineCeiling, ...]
+    note: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -961,7 +1064,8 @@ class Recording(ReadableRow):
 class TraceTables:
     """One capture, whole. `Trace` (`trace.py`) adds what can be asked of it.
 
-    `options` are the settings that produced it, as (name, value).
+    `options` are the settings that produced it, as (name, value). `module_costs`, `figures` and `roofline` follow from
+    the other tables: they are filled when the trace is written, for the front end, and do not count for `==`.
     """
 
     version: int
@@ -987,7 +1091,9 @@ class TraceTables:
     roofs: tuple[Roof, ...] = ()
     recordings: tuple[Recording, ...] = ()
     checks: tuple[FiringCheck, ...] = ()
-    module_costs: tuple[ModuleCost, ...] = ()
+    module_costs: tuple[ModuleCost, ...] = field(default=(), compare=False)
+    figures: tuple[Figures, ...] = field(default=(), compare=False)
+    roofline: Roofline | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         tables = ("nodes", "rules", "stages", "links", "kernels", "programs", "runs", "buffers", "messages")

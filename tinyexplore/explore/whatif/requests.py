@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tinyexplore.explore.analysis.requests import Request, RequestSource, request
@@ -104,9 +104,11 @@ class OptStepsOf(Request):
 
     def respond(self, source: RequestSource) -> Any:
         explorer = source.kernels()
-        if self not in explorer.responses:
-            explorer.responses.store(self, explorer.whatif.opt_steps(self.kernel, timed=self.timed))
-        return explorer.responses[self]
+        steps = explorer.responses.get(self.name, **asdict(self))
+        if steps is None:
+            steps = explorer.whatif.opt_steps(self.kernel, timed=self.timed)
+            explorer.responses.store(self.name, steps, **asdict(self))
+        return steps
 
 
 # *** what makes branches ***

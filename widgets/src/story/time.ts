@@ -3,9 +3,8 @@
 import { type Child, h, replaceChildren, s } from "../dom";
 import { count, duration, figures, samples, truncate } from "../format";
 import { humanName } from "../kernels";
-import type { KernelInfo } from "../model";
+import type { KernelInfo, RooflineCeiling, RooflinePoint } from "../model";
 import type { TraceIndex } from "../provenance";
-import { type Point, roofline } from "../roofline";
 import type { Store } from "../store";
 import { type VerdictRow, verdictCard, verdictOn, verdictsOf } from "../verdicts";
 import { type Page, bold } from "./page";
@@ -156,7 +155,7 @@ export class TimePage implements Page {
   private drawPicture(): void {
     const [width, height] = [this.picture.clientWidth, this.picture.clientHeight];
     if (width < 60 || height < 60) return;
-    const { points, lines } = roofline(this.store.index.trace);
+    const { points, ceilings: lines } = this.store.index.trace.roofline ?? { points: [], ceilings: [] };
     const isArithmetic = points.length === this.timed.length && points.length > 0 && lines.length > 0;
     const drawn = isArithmetic ? this.rooflinePicture(points, lines, width, height) : this.bars(width, height);
     replaceChildren(this.picture, ...drawn);
@@ -197,8 +196,8 @@ export class TimePage implements Page {
   }
 
   private rooflinePicture(
-    points: readonly Point[],
-    lines: ReturnType<typeof roofline>["lines"],
+    points: readonly RooflinePoint[],
+    lines: readonly RooflineCeiling[],
     width: number,
     height: number,
   ): Element[] {
@@ -208,7 +207,7 @@ export class TimePage implements Page {
     const peak = Math.max(...peaks, ...points.map(({ gflops }) => gflops));
     const ridge = slopes.length === 0 ? 1 : peak / Math.min(...slopes.map(({ rate }) => rate));
     const log = Math.log10;
-    const xs = [...points.map(({ intensity }) => intensity), ridge];
+    const xs = [...points.map((point) => point.flops_per_byte), ridge];
     const [x0, x1] = [log(Math.min(...xs)) - 0.5, log(Math.max(...xs)) + 0.5];
     const [y0, y1] = [
       Math.min(log(Math.min(...points.map(({ gflops }) => gflops))) - 0.5, log(peak) - 1.5),
@@ -265,15 +264,15 @@ export class TimePage implements Page {
         ),
       ]);
     const dots = [...points]
-      .sort((a, b) => a.us - b.us)
-      .map(({ kernel, intensity, gflops, attainable }) => {
+      .sort((a, b) => a.time_us - b.time_us)
+      .map(({ kernel, flops_per_byte: intensity, gflops, attainable }) => {
         const [cx, cy] = [x(intensity), y(gflops)];
         const name = humanName(this.store.index.trace.kernels[kernel]);
         const isLeft = cx > width * 0.6;
         const gap = attainable === null ? null : s("path", { class: "gap", d: `M${cx} ${cy - 10}V${y(attainable)}` });
         const isApart = points.every((other) => {
           if (other.kernel >= kernel) return true;
-          return Math.abs(y(other.gflops) - cy) > 15 || Math.abs(x(other.intensity) - cx) > 150;
+          return Math.abs(y(other.gflops) - cy) > 15 || Math.abs(x(other.flops_per_byte) - cx) > 150;
         });
         return s(
           "g",

@@ -3,8 +3,8 @@
 
 import { h, s } from "../dom";
 import { duration, figures, grouped } from "../format";
-import type { Branch, Trace } from "../model";
-import { type Line, linesOf } from "../roofline";
+import type { Branch, RooflineCeiling, Trace } from "../model";
+import { linesOf } from "../roofline";
 import { type WhatIf, isSearched, variantOf } from "../whatif";
 import { Scale, nameOf } from "./tree";
 
@@ -91,7 +91,7 @@ export function dots(whatIf: WhatIf, kernel: number, trace: Pick<Trace, "ceiling
 }
 
 /** The roof of a kernel over the bytes that its loads ask for: the arithmetic, its working set's memory, and the nearest cache. */
-function linesFor(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings" | "roofs">): Line[] {
+function linesFor(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings" | "roofs">): RooflineCeiling[] {
   const own = linesOf(roofs.filter((roof) => roof.kernel === kernel));
   const nearest = Math.max(0, ...ceilings.filter(({ kind }) => kind === "memory").map(({ rate }) => rate));
   if (nearest > 0 && own.every(({ kind, rate }) => kind === "arithmetic" || rate < nearest))
@@ -101,7 +101,13 @@ function linesFor(kernel: number, { ceilings, roofs }: Pick<Trace, "ceilings" | 
 
 /** A ceiling as a line: what arithmetic allows is level; what memory allows rises with the work done for each byte, up to that.
  * The words of the fastest memory stand above its line, those of a slower one below, so that they never meet. */
-function ceilingLine({ name, kind, rate }: Line, peak: number, x: Axis, y: Axis, below: boolean): SVGElement[] {
+function ceilingLine(
+  { name, kind, rate }: RooflineCeiling,
+  peak: number,
+  x: Axis,
+  y: Axis,
+  below: boolean,
+): SVGElement[] {
   const rise = (intensity: number): number =>
     kind === "arithmetic" ? rate : Math.min(rate * intensity, peak > 0 ? peak : Infinity);
   const start = kind === "arithmetic" ? x.low : Math.max(x.low, y.low / rate);

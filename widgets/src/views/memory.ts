@@ -1,7 +1,7 @@
 // The life of every buffer, and how many bytes are alive.
 
 import { h, replaceChildren, s } from "../dom";
-import { liveBytes } from "../figures";
+import { liveBytes } from "../timeline";
 import { bufferName, bytes, count, duration, grouped } from "../format";
 import type { BufferInfo } from "../model";
 import type { Change, Store, View } from "../store";

@@ -2,10 +2,9 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { meaning } from "../explaining";
-import { type Figures, figures, passesOf, placeOf } from "../figures";
 import { count, duration, kernelNameParts } from "../format";
 import { kernelClass, kernelLabel } from "../kernels";
-import type { Stage } from "../model";
+import type { Figures } from "../model";
 import type { Change, Cursor, Place, Store, View } from "../store";
 
 /** The parts of the strip by their words in the glossary. */
@@ -19,9 +18,20 @@ const STAGES: Record<Place, string> = {
   run: "Run",
 };
 
+const NO_FIGURES: Figures = {
+  kernel: null,
+  parts: [],
+  compile_us: 0,
+  search_us: 0,
+  run_us: 0,
+  firings: 0,
+  passes: [],
+  code: null,
+  summary: [],
+};
+
 export class PipelineView implements View {
   readonly element = h("nav", { class: "pipeline", "aria-label": "Pipeline" });
-  private readonly known = new Map<number | null, Figures>();
   private isOfOne = false; // the figures of the chosen kernel only
   private shown: Place | null = null; // the part that was brought into sight last
 
@@ -38,25 +48,20 @@ export class PipelineView implements View {
     return this.isOfOne ? this.store.cursor.kernel : null;
   }
 
-  /** They are the same at every step. */
-  private figures(): Figures {
-    let known = this.known.get(this.scope);
-    if (known === undefined) {
-      known = figures(this.store.index.trace, this.scope);
-      this.known.set(this.scope, known);
-    }
-    return known;
+  private figures(kernel: number | null): Figures {
+    return this.store.index.trace.figures.find((one) => one.kernel === kernel) ?? NO_FIGURES;
   }
 
   private draw(): void {
     const { trace } = this.store.index;
     const { cursor } = this.store;
-    const { parts, searchUs } = this.figures();
+    const { parts, search_us: searchUs } = this.figures(this.scope);
     const of = this.scope === null ? count(trace.kernels.length, "kernel", "kernels") : `kernel ${this.scope}`;
-    const longest = Math.max(1, ...parts.map(({ us }) => us));
+    const longest = Math.max(1, ...parts.map((part) => part.time_us));
     const focused = this.element.contains(document.activeElement);
     const kernel = cursor.kernel === null ? undefined : trace.kernels[cursor.kernel];
-    const buttons: HTMLElement[] = parts.map(({ place, title, words, us }) => {
+    const buttons: HTMLElement[] = parts.map(({ place: part, title, words, time_us: us }) => {
+      const place = part as Place;
       const active = cursor.place === place;
       const searched = place === "kernels" && searchUs > 0 ? `, and ${duration(searchUs)} of search` : "";
       const hint = `${title}, of ${of}: ${words}${us > 0 ? `; ${duration(us)}` : ""}${searched}\n${meaning("stage", STAGES[place])}${words.includes("idle") ? `\nidle: ${meaning("word", "idle")}` : ""}`;
@@ -114,7 +119,7 @@ export class PipelineView implements View {
     const tabs = { ...cursor.tabs };
     const owner = cursor.kernel === null ? null : (index.trace.kernels[cursor.kernel]?.same_as ?? cursor.kernel);
     const own = index.trace.stages.filter((stage) => stage.kernel === owner);
-    const passes = passesOf(index.trace, own);
+    const { passes, code } = this.figures(cursor.kernel);
     switch (place) {
       case "python":
         return { place, tabs: { ...tabs, a: "source 0" } };
@@ -123,9 +128,9 @@ export class PipelineView implements View {
       case "kernels":
         return { place, panel: "kernels" };
       case "passes": {
-        const at = passes.find((stage) => stage.id === cursor.stage);
-        const stage = at ?? passes.find((one) => index.changed(one)) ?? null;
-        const move = stage !== null && at === undefined ? { stage: stage.id, step: 0 } : {};
+        const first = passes.find((pass) => index.changed(index.trace.stages[pass]));
+        const isThere = cursor.stage !== null && passes.includes(cursor.stage);
+        const move = isThere || first === undefined ? {} : { stage: first, step: 0 };
         return { place, graph: "uops", panel: "rewrites", ...move };
       }
       case "uops": {
@@ -137,15 +142,11 @@ export class PipelineView implements View {
       }
       case "code":
         // the stage that made the machine code: its panel has every listing
-        return { place, panel: "rewrites", ...stageOf(own.findLast((stage) => placeOf(stage) === "code")) };
+        return { place, panel: "rewrites", ...(code === null ? {} : { stage: code, step: 0 }) };
       case "run":
         return { place, panel: "timing" };
     }
   }
-}
-
-function stageOf(stage: Stage | undefined): Partial<Cursor> {
-  return stage === undefined ? {} : { stage: stage.id, step: 0 };
 }
 
 /** A kernel's number and name (which others may have too), the numbers in it coloured by the kind of axis they are the size of. */

@@ -4,7 +4,8 @@ import { measureButton } from "../again";
 import { h, replaceChildren, s } from "../dom";
 import { count, figures } from "../format";
 import { kernelClass } from "../kernels";
-import { type Point, type Roofline, Scale, noteWords, pointWords, roofline } from "../roofline";
+import type { Roofline, RooflineCeiling, RooflinePoint } from "../model";
+import { Scale } from "../roofline";
 import type { Change, Store, View } from "../store";
 import { chooseKernel, nodesOfKernel } from "../choosing";
 
@@ -15,12 +16,12 @@ const NUMBERED = 60; // points; of more, only those that are chosen bear numbers
 
 export class RooflineView implements View {
   readonly element = h("div", { class: "roofline scroll", tabindex: 0, role: "region", "aria-label": "Roofline" });
-  private readonly figure: Roofline;
+  private readonly figure: Roofline | null;
   private readonly sizes = new ResizeObserver(() => this.draw());
   private drawn = "";
 
   constructor(private readonly store: Store) {
-    this.figure = roofline(store.index.trace);
+    this.figure = store.index.trace.roofline;
     this.sizes.observe(this.element);
   }
 
@@ -39,17 +40,18 @@ export class RooflineView implements View {
     ];
     if (this.element.clientWidth === 0 || this.drawn === `${width} ${height}`) return;
     this.drawn = `${width} ${height}`;
-    const { points, lines } = this.figure;
-    if (points.length === 0) {
+    const figure = this.figure;
+    if (figure === null || figure.points.length === 0) {
       replaceChildren(
         this.element,
         h("p", { class: "empty" }, "No kernel of this trace that does floating-point arithmetic was timed."),
       );
       return;
     }
-    const peaks = lines.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate);
+    const { points, ceilings } = figure;
+    const peaks = ceilings.filter(({ kind }) => kind === "arithmetic").map(({ rate }) => rate);
     const x = new Scale(
-      points.map(({ intensity }) => intensity),
+      points.map((point) => point.flops_per_byte),
       LEFT,
       width - RIGHT,
     );
@@ -64,11 +66,11 @@ export class RooflineView implements View {
         "aria-label": `Roofline of ${count(points.length, "kernel")}`,
       },
       ...this.axes(x, y, width, height),
-      ...this.ceilings(x, y, width),
-      ...[...points].sort((a, b) => b.us - a.us).map((point) => this.dot(point, x, y)),
+      ...this.ceilings(ceilings, x, y, width),
+      ...[...points].sort((a, b) => b.time_us - a.time_us).map((point) => this.dot(point, x, y, points.length)),
     );
     const measure = measureButton(this.store);
-    replaceChildren(this.element, drawing, h("p", { class: "note" }, noteWords(this.figure), measure && " ", measure));
+    replaceChildren(this.element, drawing, h("p", { class: "note" }, figure.note, measure && " ", measure));
     this.mark();
   }
 
@@ -97,8 +99,7 @@ export class RooflineView implements View {
     ];
   }
 
-  private ceilings(x: Scale, y: Scale, width: number): SVGElement[] {
-    const { lines } = this.figure;
+  private ceilings(lines: readonly RooflineCeiling[], x: Scale, y: Scale, width: number): SVGElement[] {
     const peaks = lines.filter(({ kind }) => kind === "arithmetic");
     const top = Math.max(0, ...peaks.map(({ rate }) => rate)) || y.high;
     const flat = peaks.map(({ name, rate }) => [
@@ -126,20 +127,19 @@ export class RooflineView implements View {
     return [...flat, ...slopes].flat();
   }
 
-  private dot(point: Point, x: Scale, y: Scale): SVGElement {
+  private dot(point: RooflinePoint, x: Scale, y: Scale, count: number): SVGElement {
     const { store } = this;
-    const { trace } = store.index;
-    const says = pointWords(trace, point);
+    const isCrowded = count > NUMBERED;
     const choose = (): void => chooseKernel(store, point.kernel);
     return s(
       "g",
       {
         class: `dot ${kernelClass(point.kernel)}`,
-        transform: `translate(${x.at(point.intensity).toFixed(1)} ${y.at(point.gflops).toFixed(1)})`,
+        transform: `translate(${x.at(point.flops_per_byte).toFixed(1)} ${y.at(point.gflops).toFixed(1)})`,
         "data-kernel": point.kernel,
         tabindex: 0,
         role: "button",
-        "aria-label": says,
+        "aria-label": point.text,
         onclick: choose,
         onkeydown: (event: KeyboardEvent) => {
           if (event.key !== "Enter" && event.key !== " ") return;
@@ -149,13 +149,9 @@ export class RooflineView implements View {
         onmouseenter: () => store.hover(nodesOfKernel(store.index, point.kernel)),
         onmouseleave: () => store.hover([]),
       },
-      s("title", {}, says),
-      s("circle", { r: this.figure.points.length > NUMBERED ? RADIUS - 3 : RADIUS }),
-      s(
-        "text",
-        { y: 4, "text-anchor": "middle", class: this.figure.points.length > NUMBERED ? "crowded" : null },
-        String(point.kernel),
-      ),
+      s("title", {}, point.text),
+      s("circle", { r: isCrowded ? RADIUS - 3 : RADIUS }),
+      s("text", { y: 4, "text-anchor": "middle", class: isCrowded ? "crowded" : null }, String(point.kernel)),
     );
   }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyexplore.device import Device
 from tinyexplore.execute.threads import estimated_ns, parts_for
-from tinyexplore.explore.analysis.requests import GPU, Caches, Responses, ThroughputOf, Translations
+from tinyexplore.explore.analysis.stored import Responses
 from tinyexplore.target import core_count
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class KernelAnalyses:
         found = self.cache_model(kernel, given, caches)
         if caches is None:
             number = self.kept(kernel).number
-            self.responses.compare(Caches(number) if given is None else Caches(number, None, given))
+            self.responses.compare(number, *(((), None) if given is None else (None, given)))
         return found
 
     def cache_model(
@@ -166,14 +166,15 @@ class KernelAnalyses:
         from tinyexplore.explore.analysis.byhand.gpu import gpu_view
 
         kept = self.kept(kernel)
-        request = GPU(kept.number, target)
-        if request not in self.responses or registers is not None:
+        number = kept.number
+        found: GPUView | None = self.responses.get("gpu", kernel=number, target=target)
+        if found is None or registers is not None:
             if target:
                 from tinyexplore.explore.analysis.comparing.translating import kept_for
 
                 kept = kept_for(kept, target, self._settings)
-            self.responses.store(request, gpu_view(kept, registers))
-        found: GPUView = self.responses[request]
+            found = gpu_view(kept, registers)
+            self.responses.store("gpu", found, kernel=number, target=target)
         return found
 
     def gpu_all(self) -> None:
@@ -203,7 +204,7 @@ class KernelAnalyses:
             kernel=kept.spec.name,
             clock_ghz=clock_ghz,
         )
-        self.responses.store(ThroughputOf(kept.number, None if branch is None else branch.id), found)
+        self.responses.store("throughput", found, kernel=kept.number, branch=None if branch is None else branch.id)
         return found
 
     def passes(
@@ -240,13 +241,14 @@ class KernelAnalyses:
         kept = self.kept(kernel)
         found = translate(kept, wanted(targets), self.trace, self._settings)
         same_as = self.trace.kernels[kept.number].same_as
-        self.responses.store(Translations(kept.number if same_as is None else same_as), found)
+        self.responses.store("rosetta", found, kernel=kept.number if same_as is None else same_as, targets=None)
         return found
 
     def translate_all(self) -> None:
         """Every kernel in every language, those that were asked for as they are."""
         for number in self._kept():
-            if self.trace.kernels[number].same_as is None and Translations(number) not in self.responses:
+            is_stored = self.responses.get("rosetta", kernel=number, targets=None) is not None
+            if self.trace.kernels[number].same_as is None and not is_stored:
                 self.translate(number)
 
     def _threads_of(self, kept: CapturedKernel) -> int:

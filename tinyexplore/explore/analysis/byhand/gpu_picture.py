@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from tinyexplore.explore.analysis.byhand.occupancy import Occupancy
+from tinyexplore.explore.analysis.byhand.warp_accesses import WarpAccess
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.pictures.picture import COLOURS, document, shortened, text
-
-if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.gpu import GPUView, WarpAccess
 
 MARGIN, ROW = 20.0, 30.0
 SIDE = 16  # groups, and work-items, that are drawn along each dimension
@@ -22,7 +21,41 @@ WIDTH = 720.0
 MOST_ROWS = 40
 
 
-def gpu_svg(view: GPUView) -> str:
+class DrawnGPUKernel(Protocol):
+    """What the picture shows of a kernel: a `GPUView` has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def target(self) -> str: ...
+
+    @property
+    def warp(self) -> int: ...
+
+    @property
+    def grid(self) -> tuple[int, ...]: ...
+
+    @property
+    def group(self) -> tuple[int, ...] | None: ...
+
+    @property
+    def at(self) -> tuple[int, ...]: ...
+
+    @property
+    def says(self) -> str: ...
+
+    @property
+    def why(self) -> str: ...
+
+    @property
+    def occupancy(self) -> Occupancy | None: ...
+
+    @property
+    def rows(self) -> list[tuple[WarpAccess, int]]: ...
+
+
+def gpu_svg(view: DrawnGPUKernel) -> str:
     """The grid and the group above, a row for the accesses that do the same below."""
     parts = [text(MARGIN, 26, f"{view.name} on {view.target}", size=13, bold=True), text(MARGIN, 44, view.says)]
     top = 64.0
@@ -61,7 +94,7 @@ def gpu_svg(view: GPUView) -> str:
     return document(WIDTH, y + 4, f"{view.name} on {view.target}", str(view), parts)
 
 
-def occupancy_lines(view: GPUView) -> list[str]:
+def occupancy_lines(view: DrawnGPUKernel) -> list[str]:
     """What a multiprocessor holds, and how many groups each resource allows."""
     limits = view.occupancy
     assert limits is not None

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 from tinyexplore.explore.analysis.byhand.ports import port_words
+from tinyexplore.explore.analysis.byhand.throughput_data import Bound, ThroughputData
 from tinyexplore.explore.analysis.byhand.throughput_picture import bounds, throughput_svg
 from tinyexplore.explore.analysis.comparing.instructions import hot_loop
 from tinyexplore.explore.tracefile.counted import count_text
@@ -43,9 +44,6 @@ IN_THEIR_PLACE = (
 BY_ARCH = {"x86_64": "x86-64", "aarch64": "neoverse-n1", "riscv64": "sifive-u74"}
 
 
-Bound = Literal["ports", "front end", "dependencies", "unknown"]
-
-
 class ThroughputError(RuntimeError):
     """There is nothing to analyse, or nothing to analyse it with."""
 
@@ -61,36 +59,6 @@ class InstructionCost(ReadableRow):
     reciprocal_throughput: float
     ports: dict[str, float]
     line: int | None = None
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ThroughputData(ReadableRow):
-    """What the panel of throughputs draws; ports that nothing uses are left out."""
-
-    kernel: str
-    """Name of the kernel."""
-    lines: tuple[int, int] | None
-    """First line of the loop in the listing, and the one after its last."""
-    instructions: tuple[tuple[str, int, int, tuple[tuple[str, float], ...], int | None], ...]
-    """Of each instruction: text, micro-operations, latency in cycles, cycles of each port, line of the listing."""
-    cycles: float
-    """Cycles of one iteration, as simulated."""
-    ports: tuple[tuple[str, float], ...]
-    """Cycles of one iteration that each port is busy."""
-    front_end: float
-    """Cycles in which the instructions of one iteration can begin, at best."""
-    bound: Bound
-    """The bottleneck."""
-    reason: str
-    """Why, as text."""
-    cpu: str
-    """The CPU whose model this is."""
-    tool: str
-    """The program that has the model, with its version."""
-    measured: float | None
-    """Cycles of one iteration by the time of a run."""
-    notes: tuple[str, ...]
-    """What else a reader must know."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -139,13 +107,13 @@ class Throughput(ReadableRow):
 
     def svg(self) -> str:
         """The loop as a static picture."""
-        return throughput_svg(self)
+        return throughput_svg(self.as_data())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "image/svg+xml": self.svg()}
 
     def _repr_html_(self) -> str:
-        rows = tuple((words, f"{cycles:,.2f} cycles") for words, cycles in bounds(self))
+        rows = tuple((words, f"{cycles:,.2f} cycles") for words, cycles in bounds(self.as_data()))
         notes = (self.reason, f"{self.cpu}, {self.tool}. print() lists the instructions.")
         return Table(self.in_words(), ("bound", "an iteration takes"), rows, notes).html()
 

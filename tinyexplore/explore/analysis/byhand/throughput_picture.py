@@ -2,50 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tinyexplore.explore.analysis.byhand.throughput_data import ThroughputData
 from tinyexplore.explore.tracefile.pictures.sheets import Column, sheet_svg
-
-if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.byhand.throughput import Throughput
 
 MOST_PORTS = 12  # columns; the busiest
 LEAST_SHOWN = 0.005  # cycles
 
 
-def throughput_svg(result: Throughput) -> str:
+def throughput_svg(result: ThroughputData) -> str:
     """A row for each instruction and one for their sums, a column for each port that is used, the busiest first; then
     the bounds, and what was measured."""
-    ports = [name for name, cycles in sorted(result.port_cycles.items(), key=lambda one: -one[1]) if cycles]
-    ports = ports[:MOST_PORTS]
+    port_cycles = dict(sorted(result.ports, key=lambda one: -one[1])[:MOST_PORTS])
     rows: list[tuple[str, ...]] = []
-    for one in result.instructions:
-        used = [_cycles(one.ports.get(name, 0.0)) for name in ports]
-        rows.append((one.text, str(one.uops), str(one.latency), *used))
-    uops = sum(one.uops for one in result.instructions)
-    rows.append(("all of it", str(uops), "", *(_cycles(result.port_cycles[name]) for name in ports)))
-    blank = ("",) * (len(ports) + 2)
+    for instruction, uops, latency, keeps_busy, _ in result.instructions:
+        used = [_cycles(dict(keeps_busy).get(name, 0.0)) for name in port_cycles]
+        rows.append((instruction, str(uops), str(latency), *used))
+    all_uops = sum(uops for _, uops, _, _, _ in result.instructions)
+    rows.append(("all of it", str(all_uops), "", *map(_cycles, port_cycles.values())))
+    blank = ("",) * (len(port_cycles) + 2)
     rows += [(f"{words}: {cycles:.2f} cycles", *blank) for words, cycles in bounds(result)]
     columns = (
         Column("instruction", mono=True),
         Column("µops", right=True),
         Column("latency", right=True),
-        *(Column(name, right=True) for name in ports),
+        *(Column(name, right=True) for name in port_cycles),
     )
     title = f"{result.kernel or 'loop'}: {result.cycles:.2f} cycles an iteration, {bound_words(result.bound)}"
     note = f"{result.reason} · {result.cpu}, {result.tool}"
     return sheet_svg(title, columns, rows, note)
 
 
-def bounds(result: Throughput) -> list[tuple[str, float]]:
+def bounds(result: ThroughputData) -> list[tuple[str, float]]:
     """What one iteration takes at least, as simulated, and as measured; in cycles."""
     rows = [
-        ("the busiest port", max(result.port_cycles.values(), default=0.0)),
-        ("the front end", result.front_end_cycles),
+        ("the busiest port", max((cycles for _, cycles in result.ports), default=0.0)),
+        ("the front end", result.front_end),
         ("simulated", result.cycles),
     ]
-    if result.measured_cycles is not None:
-        rows.append(("measured", result.measured_cycles))
+    if result.measured is not None:
+        rows.append(("measured", result.measured))
     return rows
 
 

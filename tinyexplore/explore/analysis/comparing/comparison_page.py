@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from html import escape
+from typing import Protocol
 
-from tinyexplore.explore.analysis.comparing.comparison import (
+from tinyexplore.explore.analysis.comparing.difference import TraceDiff
+from tinyexplore.explore.analysis.comparing.pairs import (
     CONTEXT_LINES,
-    Comparison,
     KernelPair,
     ListingPair,
     change_words,
@@ -114,7 +115,26 @@ if (packed.length > 0) {
 """
 
 
-def comparison_html(comparison: Comparison) -> str:
+class ComparedTraces(Protocol):
+    """What the page shows: two traces, where they part, and their kernels in pairs."""
+
+    @property
+    def a(self) -> Trace: ...
+
+    @property
+    def b(self) -> Trace: ...
+
+    @property
+    def diff(self) -> TraceDiff: ...
+
+    @property
+    def kernels(self) -> tuple[KernelPair, ...]: ...
+
+    @property
+    def changed(self) -> tuple[KernelPair, ...]: ...
+
+
+def comparison_html(comparison: ComparedTraces) -> str:
     """The page: the first difference first, then the kernels that changed, then those that did not in a line each."""
     title = " with ".join(escape(trace.title or "a capture") for trace in (comparison.a, comparison.b))
     body = [
@@ -141,12 +161,12 @@ def comparison_html(comparison: Comparison) -> str:
     )
 
 
-def _counts(comparison: Comparison) -> str:
+def _counts(comparison: ComparedTraces) -> str:
     count, changed = len(comparison.kernels), len(comparison.changed)
     return f"{count_text(count, 'kernel')}, {changed or 'none'} changed"
 
 
-def _options(comparison: Comparison) -> str:
+def _options(comparison: ComparedTraces) -> str:
     rows = "".join(
         f"<tr><th>{escape(name)}</th><td>{_value(a)}</td><td>{_value(b)}</td></tr>"
         for name, a, b in comparison.diff.options
@@ -160,7 +180,7 @@ def _value(value: str | None) -> str:
     return '<span class="quiet">not set</span>' if value is None else f"<code>{escape(value)}</code>"
 
 
-def _kernels(comparison: Comparison) -> str:
+def _kernels(comparison: ComparedTraces) -> str:
     rows = []
     for number, pair in enumerate(comparison.kernels):
         name = f"<code>{escape(pair.name)}</code>"
@@ -180,7 +200,7 @@ def _changes(pair: KernelPair) -> str:
     return change_words(replace(pair, reasons=tuple(LANGUAGE_NAMES.get(one, one) for one in pair.reasons)))
 
 
-def _section(comparison: Comparison, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool) -> str:
+def _section(comparison: ComparedTraces, number: int, pair: KernelPair, *, with_pictures: bool, is_packed: bool) -> str:
     parts = [f'<section><h2 id="kernel-{number}">{number} · <code>{escape(pair.name)}</code></h2>']
     if pair.first is not None:
         parts.append(f"<p>They part in stage <strong>{escape(pair.first.name)}</strong>: ")
@@ -219,7 +239,7 @@ def _facts(side: str, kernel: KernelInfo | None) -> str:
     )
 
 
-def _graphs(comparison: Comparison, pair: KernelPair) -> str:
+def _graphs(comparison: ComparedTraces, pair: KernelPair) -> str:
     """The graphs that the first differing stage left, what only one of them has framed."""
     if pair.first is None:
         return ""

@@ -2,58 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from tinyexplore.device import Device
 from tinyexplore.explore.analysis.comparing.difference import diff
-from tinyexplore.explore.analysis.comparing.instructions import Instructions, instructions_of
-from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.model import KernelInfo
-from tinyexplore.explore.tracefile.readable import ReadableRow
-from tinyexplore.explore.tracefile.texts import duration_text
+from tinyexplore.explore.analysis.comparing.for_machine import FACTS, ForMachine, Machine, Row
+from tinyexplore.explore.analysis.comparing.instructions import instructions_of
+from tinyexplore.explore.analysis.comparing.machines_page import machines_html, machines_svg
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import write_text
-from tinyexplore.target import Target
-from tinyexplore.util import Context
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Machine(ReadableRow):
-    """A CPU that kernels are compiled for. `name`: as it was asked for; `vector_bits`: of a register, 0 for none."""
-
-    name: str
-    arch: str
-    cpu: str
-    vector_bits: int
-    registers: int
-    runs_here: bool
-
-    @staticmethod
-    def of(name: str) -> Machine:
-        with Context(TARGET=name):
-            device = Device["LLVM"]
-            target: Target = device.target
-        bits = 8 * target.vector_bytes
-        count = target.vector_registers if bits else 0
-        return Machine(name or target.cpu, target.arch, target.cpu, bits, count, not device.refusal)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ForMachine(ReadableRow):
-    """A kernel as one machine gets it. `median_us` is None where it cannot run here; `kernel.not_run` says why."""
-
-    machine: Machine
-    kernel: KernelInfo
-    assembly: tuple[str, ...]
-    instructions: Instructions
-    median_us: float | None
-
-
-Row = tuple[ForMachine | None, ...]  # a kernel for each of the machines
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +43,10 @@ class Machines:
     def svg(self, row: int | None = None) -> str:
         """A kernel (the one that computes most, or by its place in `rows`) as one picture: the vector registers of each
         machine in proportion, those that it uses filled, and how many instructions it is."""
-        from tinyexplore.explore.analysis.comparing.machines_page import machines_svg
-
         return machines_svg(self.main if row is None else self.rows[row], self.title)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One page without script or request; written to `path` if one is given."""
-        from tinyexplore.explore.analysis.comparing.machines_page import machines_html
-
         page = machines_html(self)
         if path is not None:
             write_text(path, page)
@@ -135,32 +91,6 @@ def _on(machine: Machine, trace: Trace, place: int | None) -> ForMachine | None:
 
 
 # *** text and data ***
-
-
-def vectors_words(machine: Machine) -> str:
-    """ "16 × 256 bit"."""
-    return f"{machine.registers} × {machine.vector_bits} bit" if machine.vector_bits else "no vectors"
-
-
-def time_words(one: ForMachine) -> str:
-    """Its median, or that it has none."""
-    if one.median_us is not None:
-        return duration_text(one.median_us)
-    return "no samples here" if one.kernel.not_run else "not run"
-
-
-FACTS: tuple[tuple[str, Callable[[ForMachine], str]], ...] = (
-    ("architecture", lambda one: one.machine.arch),
-    ("vector registers", lambda one: f"{vectors_words(one.machine)}, {len(one.instructions.registers)} used"),
-    ("floats an instruction, at most", lambda one: str(max(1, one.instructions.widest_bits // 32))),
-    ("instructions", lambda one: f"{one.instructions.total:,}, {one.instructions.vector:,} on vectors"),
-    (
-        "in the busiest loop",
-        lambda one: f"{one.instructions.in_loop:,}, {one.instructions.vector_in_loop:,} on vectors",
-    ),
-    ("machine code", lambda one: count_text(one.kernel.code_bytes, "byte") if one.kernel.code_bytes else "not told"),
-    ("time", time_words),
-)
 
 
 def machines_text(found: Machines) -> str:
@@ -213,4 +143,4 @@ def _dict(one: ForMachine | None) -> dict[str, Any] | None:
     }
 
 
-__all__ = ["FACTS", "ForMachine", "Machine", "Machines", "machines_of", "time_words", "vectors_words"]
+__all__ = ["Machines", "machines_of"]

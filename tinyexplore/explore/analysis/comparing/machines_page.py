@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import Protocol
 
-from tinyexplore.explore.analysis.comparing.machines import FACTS, ForMachine, Machines, Row, time_words, vectors_words
+from tinyexplore.explore.analysis.comparing.for_machine import (
+    FACTS,
+    ForMachine,
+    Machine,
+    Row,
+    time_words,
+    vectors_words,
+)
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.pictures.highlight import lines_html, style_sheet
 from tinyexplore.explore.tracefile.pictures.picture import COLOURS, document, shortened, text
@@ -41,6 +49,22 @@ th { text-align: left; font-weight: 600; }
 details { margin: .6rem 0; border: 1px solid var(--line); border-radius: 6px; padding: 0 .7rem; }
 summary { padding: .4rem 0; cursor: pointer; }
 """
+
+
+class KernelsByMachine(Protocol):
+    """What the page shows: the kernels of a program, each for all machines."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def machines(self) -> tuple[Machine, ...]: ...
+
+    @property
+    def rows(self) -> tuple[Row, ...]: ...
+
+    @property
+    def main(self) -> Row: ...
 
 
 # *** the picture ***
@@ -120,7 +144,7 @@ def _bars(one: ForMachine, x: float, y: float, longest: int) -> str:
 # *** the page ***
 
 
-def machines_html(machines: Machines) -> str:
+def machines_html(machines: KernelsByMachine) -> str:
     """The kernel that computes most first, open; the others below, closed."""
     title = escape(machines.title or "One program")
     main = machines.main

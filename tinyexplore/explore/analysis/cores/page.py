@@ -3,15 +3,12 @@ up everything that its lane holds, which stands beside it in words."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
+from tinyexplore.explore.analysis.cores.elements import FragmentElement, elements, formulas
 from tinyexplore.explore.analysis.cores.picture import hue_of, lanes_text
-from tinyexplore.explore.analysis.cores.view import FragmentElement, elements, formulas
 from tinyexplore.target import TensorCore
-
-if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.cores.view import TensorCores
 
 _STYLE = """
 :root { color-scheme: light dark; --bg: #fff; --ink: #1b2330; --ink2: #5b6675; --line: #dfe3e8; --soft: #f7f8fa;
@@ -55,17 +52,17 @@ _IN_A_LINE = 11  # elements, as text
 _CELLS = 16  # rows or columns with a line for the register
 
 
-def cores_html(found: TensorCores) -> str:
-    """The page."""
-    title = escape(found.title)
+def cores_html(title: str, cores: Sequence[TensorCore]) -> str:
+    """The page of these cores."""
+    title = escape(title)
     picks = "".join(
         f'<label><input type="radio" name="core" id="c{place}"{" checked" if place == 0 else ""}>'
         f"{escape(core.name)}</label>"
-        for place, core in enumerate(found.cores)
+        for place, core in enumerate(cores)
     )
     body = [f"<h1>{title}</h1>"]
-    lane, register = found.cores[0].holder if found.cores else ("lane", "register")
-    if not found.cores:
+    lane, register = cores[0].holder if cores else ("lane", "register")
+    if not cores:
         body.append('<p class="quiet">None.</p>')
     else:
         body.append(f"<fieldset><legend>core</legend>{picks}</fieldset>")
@@ -73,23 +70,23 @@ def cores_html(found: TensorCores) -> str:
             '<fieldset><legend>colour by</legend><label><input type="radio" name="by" id="by-lane" checked>'
             f'{lane}</label><label><input type="radio" name="by" id="by-register">{register}</label></fieldset>'
         )
-    body += [_core(core, place) for place, core in enumerate(found.cores)]
+    body += [_core(core, place) for place, core in enumerate(cores)]
     policy = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        f"<title>{title}</title>\n<style>{_STYLE}{_rules(found)}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{title}</title>\n<style>{_STYLE}{_rules(cores)}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(body)
         + "\n</main>\n</body>\n</html>\n"
     )
 
 
-def _rules(found: TensorCores) -> str:
+def _rules(cores: Sequence[TensorCore]) -> str:
     """What is shown of which choice, colours, and what lights up when an element is pointed at."""
-    lanes = max((core.lanes for core in found.cores), default=0)
+    lanes = max((core.lanes for core in cores), default=0)
     rules = []
-    for place, core in enumerate(found.cores):
+    for place, core in enumerate(cores):
         rules.append(f"main:has(#c{place}:checked) .core{place}{{display:block}}")
         for matrix, layout in core.layouts.items():
             for register in range(layout.registers):

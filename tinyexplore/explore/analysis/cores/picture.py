@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colorsys import hls_to_rgb
 
-from tinyexplore.explore.analysis.cores.view import FragmentElement, elements, formulas
+from tinyexplore.explore.analysis.cores.elements import FragmentElement, elements, formulas
 from tinyexplore.explore.tracefile.pictures.picture import document, text
 from tinyexplore.target import TensorCore
 

@@ -8,24 +8,14 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.analysis.cores.elements import FragmentElement, elements, formulas
+from tinyexplore.explore.analysis.cores.page import cores_html
+from tinyexplore.explore.analysis.cores.picture import core_svg
 from tinyexplore.explore.tracefile.wellformed import write_text
-from tinyexplore.target import AMX, GPUS, TENSOR_CORES, FragmentLayout, TensorCore, UnknownTarget, choice_of
+from tinyexplore.target import AMX, GPUS, TENSOR_CORES, TensorCore, UnknownTarget, choice_of
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.comparing.comparison import HasTrace
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class FragmentElement(ReadableRow):
-    """An element of a matrix ("A", "B" or "C"), and who holds it: one lane, or several the same, in one register. Of
-    the tile registers of a CPU, `lanes` are rows of the tile and `register` is a place in the row."""
-
-    matrix: str
-    row: int
-    column: int
-    lanes: tuple[int, ...]
-    register: int
 
 
 @dataclass(frozen=True)
@@ -66,16 +56,12 @@ class TensorCores:
 
     def svg(self, core: int | str = 0) -> str:
         """One core as a picture: A on the left, B above, C between them, each element with its lane and register."""
-        from tinyexplore.explore.analysis.cores.picture import core_svg  # noqa: PLC0415 (the pictures ask this module)
-
         return core_svg(self[core])
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One page without script or request: point at an element to see all that its lane holds; written to `path` if
         one is given."""
-        from tinyexplore.explore.analysis.cores.page import cores_html  # noqa: PLC0415 (the same)
-
-        page = cores_html(self)
+        page = cores_html(self.title, self.cores)
         if path is not None:
             write_text(path, page)
         return page
@@ -111,19 +97,6 @@ def features_of_cpu(name: str) -> frozenset[str] | None:
         return None
 
 
-def elements(core: TensorCore) -> tuple[FragmentElement, ...]:
-    """Every element of A, B and C, row by row."""
-    found: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
-    for matrix, layout in core.layouts.items():
-        for lane in range(core.lanes):
-            for register in range(layout.registers):
-                found.setdefault((matrix, *layout.place(lane, register)), []).append((lane, register))
-    return tuple(
-        FragmentElement(*place, tuple(lane for lane, _ in holders), holders[0][1])
-        for place, holders in sorted(found.items())
-    )
-
-
 def core_dict(core: TensorCore) -> dict[str, Any]:
     """A core as plain data."""
     held: dict[str, list[Any]] = {"A": [], "B": [], "C": []}
@@ -139,28 +112,4 @@ def core_text(core: TensorCore) -> str:
     return "\n".join((core.describe(), f"  {core.call}", *(f"  {line}" for line in formulas(core))))
 
 
-def formulas(core: TensorCore) -> list[str]:
-    """For A, B and C, the row and the column of what a lane holds in a register."""
-    return [
-        f"{matrix}[{coordinate_text(layout.rows, core, layout)}, {coordinate_text(layout.columns, core, layout)}]"
-        for matrix, layout in core.layouts.items()
-    ]
-
-
-def coordinate_text(bits: tuple[str, ...], core: TensorCore, layout: FragmentLayout) -> str:
-    """A coordinate as arithmetic: `lane // 4 + register // 2 % 2 * 8`."""
-    sizes, parts, place = {"L": core.lanes, "r": layout.registers}, [], 0
-    fields = dict(zip("Lr", [name.split()[0] for name in core.holder]))
-    while place < len(bits):
-        letter, first = bits[place][0], int(bits[place][1:])
-        width = 1
-        while place + width < len(bits) and bits[place + width] == f"{letter}{first + width}":
-            width += 1
-        part = fields[letter] + (f" // {1 << first}" if first else "")
-        part += f" % {1 << width}" if 1 << (first + width) < sizes[letter] else ""
-        parts.append(part + (f" * {1 << place}" if place else ""))
-        place += width
-    return " + ".join(sorted(parts, key=lambda part: part.startswith(fields["r"])))
-
-
-__all__ = ["FragmentElement", "TensorCores", "core_text", "elements", "formulas", "tensor_cores"]
+__all__ = ["TensorCores", "core_text", "tensor_cores"]

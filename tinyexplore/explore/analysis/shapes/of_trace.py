@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tinyexplore.explore.analysis.shapes.cells import reach_of
+from tinyexplore.explore.analysis.shapes.grid import Other
 from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, moved
-from tinyexplore.explore.analysis.shapes.view import MOST_OTHERS, Other, ShapeData, ShapeView
+from tinyexplore.explore.analysis.shapes.view import MOST_OTHERS, ShapeData, ShapeView
 from tinyexplore.explore.tracefile.model import Node
 from tinyexplore.explore.tracefile.query import related
 from tinyexplore.explore.tracefile.trace import Trace

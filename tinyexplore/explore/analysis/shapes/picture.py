@@ -12,7 +12,7 @@ from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.pictures.picture import COLOURS, document, shortened, text
 
 if TYPE_CHECKING:
-    from tinyexplore.explore.analysis.shapes.view import ShapeView
+    from tinyexplore.explore.analysis.shapes.grid import ShapeGrid
     from tinyexplore.shape import ShapeTracker
 
 _MARGIN = 20.0
@@ -33,7 +33,7 @@ class _Grid:
     height: float
 
 
-def shape_svg(view: ShapeView) -> str:
+def shape_svg(view: ShapeGrid) -> str:
     """The grids of a view, its movements and its index expression."""
     title = shortened(step_text(view), _MOST_LETTERS)
     lines = [f"view {view_text(one.shape, one.strides, one.offset, one.mask)}" for one in view.views]
@@ -58,7 +58,7 @@ def shape_svg(view: ShapeView) -> str:
     return document(width, height, title, f"{title}. {'. '.join(lines)}", parts)
 
 
-def _elements(view: ShapeView, x: float, y: float) -> _Grid:
+def _elements(view: ShapeGrid, x: float, y: float) -> _Grid:
     """The elements, a table for each plane, with the place of each."""
     box = view.box
     planes = planes_of(view)
@@ -88,7 +88,7 @@ def _elements(view: ShapeView, x: float, y: float) -> _Grid:
     return _Grid(parts, widest, at - y)
 
 
-def _memory(view: ShapeView, counts: Counter[int], x: float, y: float) -> _Grid:
+def _memory(view: ShapeGrid, counts: Counter[int], x: float, y: float) -> _Grid:
     """Memory in rows: what is read, how often, and which other views read it."""
     width = memory_width([step.tracker for step in view.steps])
     start, stop = memory_window(view.size, width, min(counts, default=0))

@@ -9,7 +9,7 @@ from tinyexplore.explore.recording.describe import shape_text
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.shapes.cells import Box
-    from tinyexplore.explore.analysis.shapes.view import ShapeView
+    from tinyexplore.explore.analysis.shapes.grid import ShapeGrid
 
 PADDING = "·"
 
@@ -24,7 +24,7 @@ def view_text(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, mas
     return text
 
 
-def step_text(view: ShapeView) -> str:
+def step_text(view: ShapeGrid) -> str:
     """How it came: "2×3 → permute (1, 0) → 3×2"."""
     first, *rest = view.steps
     parts = [shape_text(first.tracker.shape)]
@@ -33,7 +33,7 @@ def step_text(view: ShapeView) -> str:
     return " → ".join(parts)
 
 
-def window_text(view: ShapeView) -> str:
+def window_text(view: ShapeGrid) -> str:
     """Which part is shown; "" where it is all."""
     if view.is_whole:
         return ""
@@ -41,7 +41,7 @@ def window_text(view: ShapeView) -> str:
     return f"shown: [{part}] of {shape_text(view.shape)}; at(…) shows another part"
 
 
-def planes_of(view: ShapeView) -> list[tuple[tuple[int, ...], list[list[int | None]]]]:
+def planes_of(view: ShapeGrid) -> list[tuple[tuple[int, ...], list[list[int | None]]]]:
     """The shown part as rows of places, a table for each index of the axes before the last two."""
     outer, inner = view.box[:-2], view.box[-2:]
     columns = inner[-1][1] - inner[-1][0] if inner else 1
@@ -53,7 +53,7 @@ def planes_of(view: ShapeView) -> list[tuple[tuple[int, ...], list[list[int | No
     return planes
 
 
-def shape_grid_text(view: ShapeView) -> str:
+def shape_grid_text(view: ShapeGrid) -> str:
     """All of it as text."""
     lines = [step_text(view)]
     if view.formula:

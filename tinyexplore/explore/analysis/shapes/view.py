@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-from tinyexplore.explore.analysis.shapes.cells import Box, Cell, cells_of, reach_of, shown_box
-from tinyexplore.explore.analysis.shapes.indices import IndexText, index_texts
+from tinyexplore.explore.analysis.shapes.cells import reach_of
+from tinyexplore.explore.analysis.shapes.grid import Other, ShapeGrid
+from tinyexplore.explore.analysis.shapes.indices import index_texts
 from tinyexplore.explore.analysis.shapes.moves import LAWS, MovementStep, moved, read_argument, suggestion
 from tinyexplore.explore.analysis.shapes.picture import shape_svg
 from tinyexplore.explore.analysis.shapes.text import shape_grid_text
@@ -84,97 +84,13 @@ class ShapeData(ReadableRow):
     """Of each further movement: name, an argument that fits, what it does."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Other(ReadableRow):
-    """Another view of the same memory."""
-
-    name: str
-    tracker: ShapeTracker
-    node: int | None = None
-
-
-@dataclass(frozen=True)
-class ShapeView:
-    """A view of memory, how it came, and the part of it that is shown.
-
-    steps: the movements, the first of which is where it began. size: places in memory. window: where the shown part
-    begins, an index. others: further views of the same memory.
-    """
-
-    steps: tuple[MovementStep, ...]
-    size: int
-    name: str = "memory"
-    window: tuple[int, ...] = ()
-    others: tuple[Other, ...] = ()
-
-    @property
-    def tracker(self) -> ShapeTracker:
-        return self.steps[-1].tracker
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.tracker.shape
-
-    @property
-    def views(self) -> tuple[View, ...]:
-        return self.tracker.views
-
-    @property
-    def law(self) -> str:
-        """What the last movement does, as text; "" where there was none."""
-        return self.steps[-1].law
-
-    @property
-    def formula(self) -> str:
-        """What the last movement does: "y[i0, i1] = x[i1, i0]"."""
-        return self.steps[-1].formula
-
-    # *** cells ***
-
-    @cached_property
-    def box(self) -> Box:
-        """The part that is shown: at most some hundred cells, from `window` on."""
-        return shown_box(self.shape, self.window)
-
-    @cached_property
-    def cells(self) -> tuple[Cell, ...]:
-        """The shown elements, in row-major order."""
-        return tuple(cells_of(self.tracker, self.box))
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of it is shown."""
-        return all(bounds == (0, size) for bounds, size in zip(self.box, self.shape))
-
-    def cell(self, *index: int) -> Cell:
-        """One element, shown or not."""
-        if len(index) != len(self.shape) or any(not 0 <= i < size for i, size in zip(index, self.shape)):
-            raise ShapeError(f"no element {index} in shape {self.shape}")
-        return Cell(index, self.tracker.index(index))
-
-    def readers(self, place: int) -> tuple[Cell, ...]:
-        """The shown elements that lie at a place in memory: several where a stride is 0, none where it is left out."""
-        return tuple(cell for cell in self.cells if cell.offset == place)
+@dataclass(frozen=True, repr=False)
+class ShapeView(ShapeGrid):
+    """A grid that can be moved, scrolled and shown."""
 
     def at(self, *index: int) -> ShapeView:
         """The same, shown from `index` on."""
         return replace(self, window=tuple(index))
-
-    # *** the index expression ***
-
-    @cached_property
-    def _texts(self) -> tuple[IndexText, IndexText]:
-        return index_texts(self.tracker)
-
-    @property
-    def before(self) -> IndexText:
-        """Where element (i0, i1, …) lies, as the views say it."""
-        return self._texts[0]
-
-    @property
-    def after(self) -> IndexText:
-        """The same after the compiler's rules."""
-        return self._texts[1]
 
     # *** moving ***
 

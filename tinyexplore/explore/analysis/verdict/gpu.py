@@ -11,7 +11,8 @@ from tinyexplore.explore.tracefile.texts import figures_text
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
-    from tinyexplore.explore.analysis.byhand.gpu import GPUView, WarpAccess
+    from tinyexplore.explore.analysis.byhand.gpu import GPUView
+    from tinyexplore.explore.analysis.byhand.warp_accesses import WarpAccess
     from tinyexplore.explore.tracefile.model import KernelInfo
 
 USED = 0.5  # of the bytes that memory moves: with less, an access is not coalesced

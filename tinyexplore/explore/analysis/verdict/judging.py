@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tinyexplore.explore.analysis.byhand.asked import NotKeptError
-from tinyexplore.explore.analysis.verdict.facts import facts_of
 from tinyexplore.explore.analysis.verdict.gpu import gpu_verdict
+from tinyexplore.explore.analysis.verdict.measured import facts_of
 from tinyexplore.explore.analysis.verdict.rules import judge
 from tinyexplore.explore.analysis.verdict.verdict import Evidence, SpeedVerdict, program_verdict, verdict_of
 from tinyexplore.explore.tracefile.readable import ReadableRow

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tinyexplore.explore.tracefile.counted import count_text
-from tinyexplore.explore.tracefile.figures import Figure, figures, summary
-from tinyexplore.explore.tracefile.model import KernelInfo, TraceTables
+from tinyexplore.explore.tracefile.figures import figures, summary
+from tinyexplore.explore.tracefile.model import Figure, KernelInfo, TraceTables
 from tinyexplore.explore.tracefile.pictures.graphs import DrawnGraph, DrawnNode, drawn_graph, reachable, roots_of_stage
 from tinyexplore.explore.tracefile.pictures.layout import Box, Layout, Point, RoutedEdge, layout
 from tinyexplore.explore.tracefile.pictures.picture import (

@@ -1,0 +1,76 @@
+"""A kernel as one machine gets it, with the facts that are compared between machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tinyexplore.device import Device
+from tinyexplore.explore.analysis.comparing.instructions import Instructions
+from tinyexplore.explore.tracefile.counted import count_text
+from tinyexplore.explore.tracefile.model import KernelInfo
+from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.explore.tracefile.texts import duration_text
+from tinyexplore.target import Target
+from tinyexplore.util import Context
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Machine(ReadableRow):
+    """A CPU that kernels are compiled for. `name`: as it was asked for; `vector_bits`: of a register, 0 for none."""
+
+    name: str
+    arch: str
+    cpu: str
+    vector_bits: int
+    registers: int
+    runs_here: bool
+
+    @staticmethod
+    def of(name: str) -> Machine:
+        with Context(TARGET=name):
+            device = Device["LLVM"]
+            target: Target = device.target
+        bits = 8 * target.vector_bytes
+        count = target.vector_registers if bits else 0
+        return Machine(name or target.cpu, target.arch, target.cpu, bits, count, not device.refusal)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ForMachine(ReadableRow):
+    """A kernel as one machine gets it. `median_us` is None where it cannot run here; `kernel.not_run` says why."""
+
+    machine: Machine
+    kernel: KernelInfo
+    assembly: tuple[str, ...]
+    instructions: Instructions
+    median_us: float | None
+
+
+Row = tuple[ForMachine | None, ...]  # a kernel for each of the machines
+
+
+def vectors_words(machine: Machine) -> str:
+    """ "16 × 256 bit"."""
+    return f"{machine.registers} × {machine.vector_bits} bit" if machine.vector_bits else "no vectors"
+
+
+def time_words(one: ForMachine) -> str:
+    """Its median, or that it has none."""
+    if one.median_us is not None:
+        return duration_text(one.median_us)
+    return "no samples here" if one.kernel.not_run else "not run"
+
+
+FACTS: tuple[tuple[str, Callable[[ForMachine], str]], ...] = (
+    ("architecture", lambda one: one.machine.arch),
+    ("vector registers", lambda one: f"{vectors_words(one.machine)}, {len(one.instructions.registers)} used"),
+    ("floats an instruction, at most", lambda one: str(max(1, one.instructions.widest_bits // 32))),
+    ("instructions", lambda one: f"{one.instructions.total:,}, {one.instructions.vector:,} on vectors"),
+    (
+        "in the busiest loop",
+        lambda one: f"{one.instructions.in_loop:,}, {one.instructions.vector_in_loop:,} on vectors",
+    ),
+    ("machine code", lambda one: count_text(one.kernel.code_bytes, "byte") if one.kernel.code_bytes else "not told"),
+    ("time", time_words),
+)

@@ -1,0 +1,60 @@
+"""Which lane and register of a tensor core hold each element of its matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyexplore.explore.tracefile.readable import ReadableRow
+from tinyexplore.target import FragmentLayout, TensorCore
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FragmentElement(ReadableRow):
+    """An element of a matrix ("A", "B" or "C"), and who holds it: one lane, or several the same, in one register. Of
+    the tile registers of a CPU, `lanes` are rows of the tile and `register` is a place in the row."""
+
+    matrix: str
+    row: int
+    column: int
+    lanes: tuple[int, ...]
+    register: int
+
+
+def elements(core: TensorCore) -> tuple[FragmentElement, ...]:
+    """Every element of A, B and C, row by row."""
+    found: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+    for matrix, layout in core.layouts.items():
+        for lane in range(core.lanes):
+            for register in range(layout.registers):
+                found.setdefault((matrix, *layout.place(lane, register)), []).append((lane, register))
+    return tuple(
+        FragmentElement(*place, tuple(lane for lane, _ in holders), holders[0][1])
+        for place, holders in sorted(found.items())
+    )
+
+
+def formulas(core: TensorCore) -> list[str]:
+    """For A, B and C, the row and the column of what a lane holds in a register."""
+    return [
+        f"{matrix}[{coordinate_text(layout.rows, core, layout)}, {coordinate_text(layout.columns, core, layout)}]"
+        for matrix, layout in core.layouts.items()
+    ]
+
+
+def coordinate_text(bits: tuple[str, ...], core: TensorCore, layout: FragmentLayout) -> str:
+    """A coordinate as arithmetic: `lane // 4 + register // 2 % 2 * 8`."""
+    sizes, parts, place = {"L": core.lanes, "r": layout.registers}, [], 0
+    fields = dict(zip("Lr", [name.split()[0] for name in core.holder]))
+    while place < len(bits):
+        letter, first = bits[place][0], int(bits[place][1:])
+        width = 1
+        while place + width < len(bits) and bits[place + width] == f"{letter}{first + width}":
+            width += 1
+        part = fields[letter] + (f" // {1 << first}" if first else "")
+        part += f" % {1 << width}" if 1 << (first + width) < sizes[letter] else ""
+        parts.append(part + (f" * {1 << place}" if place else ""))
+        place += width
+    return " + ".join(sorted(parts, key=lambda part: part.startswith(fields["r"])))
+
+
+__all__ = ["FragmentElement", "elements", "formulas"]

@@ -1,0 +1,398 @@
+"""Measures and models one kernel: fills the facts that the rules decide by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from tinyexplore.explore.analysis.byhand.throughput import common_path
+from tinyexplore.explore.analysis.machine.table import Ceilings
+from tinyexplore.explore.analysis.verdict.access import (
+    LINE,
+    AccessPattern,
+    CacheShape,
+    Operand,
+    Runs,
+    crosses_lines,
+    runs_of,
+    size_of,
+)
+from tinyexplore.explore.analysis.verdict.code import (
+    HotLoop,
+    code_model,
+    executed_operations,
+    hot_loop_of,
+    integer_operations,
+    redundancy,
+)
+from tinyexplore.explore.analysis.verdict.facts import KernelFacts
+from tinyexplore.kernel import Kernel
+from tinyexplore.uop import AxisKind, Ops
+
+if TYPE_CHECKING:
+    from tinyexplore.explore.analysis.byhand.asked import KernelAnalyses
+    from tinyexplore.explore.recording.kept import CapturedKernel
+    from tinyexplore.explore.tracefile.model import Ceiling, KernelInfo, Run
+    from tinyexplore.explore.tracefile.trace import Trace
+    from tinyexplore.target import Target
+
+FAR = 4096  # bytes from one run to the next that no hardware prefetcher crosses
+L1_WAYS, L2_WAYS = 8, 16
+ALIGNED_LOADS = {True: (0.8, 0.39), False: (1.75, 0.72)}  # vector loads a cycle: crossing a line or not; from L1, L2
+SPARSE = 0.75  # of its buffers' bytes: a kernel that touches less is judged by what it touches
+LEVEL_GAIN = 1.3  # times the bandwidth of memory that a cache has at least
+NARROW = {"bfloat16": ("bfloat16 tile", "bfloat16 dot"), "int8": ("int8 tile", "int8 dot"), "uint8": ("int8 dot",)}
+PAYS = 1.3  # times the rate of the kernel's instructions from which on others are worth a word
+
+
+def facts_of(view: KernelAnalyses, number: int, *, model: bool = True) -> KernelFacts:
+    """The facts of a kernel of `view` that ran with samples. Its ceilings are measured if they are not.
+
+    model: whether to ask llvm-mca, 15 to 70 ms. ValueError for a kernel that cannot be compiled again here.
+    """
+    view.measure_ceilings()
+    kept = view.kept(number)
+    info = view.trace.kernels[number]
+    run = next((one for one in view.trace.runs if one.kernel == number), None)
+    known = Ceilings("", "", view.trace.ceilings)
+    threads = view._threads_of(kept)
+    names = [view.trace.buffers[buffer].name or f"data{place}" for place, buffer in enumerate(info.buffers)]
+    kernel = kept.make_kernel()
+    with_loops = _Loops(kept, kernel, view.trace, names, known, threads)
+    found = with_loops.facts(run)
+    assembly = _assembly_of(view, info)
+    loop = hot_loop_of(assembly, kept.spec.target, kept.uops) if assembly else None
+    return with_loops.with_code(found, assembly, loop, model)
+
+
+class _Loops:
+    """What the loops of a kernel and the ceilings say together."""
+
+    def __init__(
+        self, kept: CapturedKernel, kernel: Kernel, trace: Trace, names: Sequence[str], known: Ceilings, threads: int
+    ) -> None:
+        self.kept, self.kernel, self.trace, self.names = kept, kernel, trace, names
+        self.uops = common_path(kept.uops)
+        self.info: KernelInfo = trace.kernels[kept.number]
+        self.known, self.threads = known, threads
+        self.target: Target = kept.spec.target
+        self.all_threads = max((one.threads for one in known.rows), default=threads)
+        self.threads = min(threads, self.all_threads)
+        self.pattern = AccessPattern(kernel)
+        self.sizes = {one.buffer: one.nbytes for one in self.pattern.operands if one.buffer is not None}
+        self.written = set(kept.spec.writes)
+        self.random = [one for one in self.pattern.operands if one.buffer is not None and _is_random(one)]
+        self.random_buffers = {one.buffer for one in self.random}
+
+    def facts(self, run: Run | None) -> KernelFacts:
+        """All but what the assembly says."""
+        moved, written = self._bytes()
+        operations, arithmetic, peaks, unused = self._arithmetic()
+        samples = sorted(run.times_us) if run is not None and run.warm else []
+        time_us = median(samples) if samples else 0.0
+        missing = [] if self.known.rows else ["no ceilings were measured for this machine and target"]
+        memory = [self._memory_us(moved, written, count) for count in (self.all_threads, self.threads)]
+        level = self._level(moved, written)
+        return replace(
+            self._patterns(moved, written),
+            kernel=self.info.id,
+            name=self.info.name,
+            time_us=time_us,
+            best_us=samples[0] if samples else 0.0,
+            low_us=run.low_us if run is not None and samples else 0.0,
+            high_us=run.high_us if run is not None and samples else 0.0,
+            samples=len(samples),
+            waited=run.waited if run is not None else None,
+            single_us=median(run.single_us) if run is not None and run.single_us else 0.0,
+            threads=self.threads,
+            all_threads=self.all_threads,
+            has_thread_axis=self.kept.spec.thread_extent is not None,
+            launch_us=self.known.launch_us or 0.0,
+            bytes_moved=moved,
+            bytes_written=written,
+            level=level,
+            memory_us=memory[0],
+            own_memory_us=memory[1],
+            operations=operations,
+            arithmetic=arithmetic,
+            compute_us=operations / peaks[0] / 1e3 if peaks[0] else 0.0,
+            own_compute_us=operations / peaks[1] / 1e3 if peaks[1] else 0.0,
+            unused_dots=unused,
+            missing=tuple(missing),
+        )
+
+    def _bytes(self) -> tuple[int, int]:
+        """Bytes that must move, and of these those that are written."""
+        touched = {buffer: self._touched(buffer) for buffer in self.sizes}
+        if not self.random and sum(touched.values()) >= SPARSE * sum(self.sizes.values()):
+            return self.info.bytes_moved, self.info.bytes_written
+        read = written = 0
+        for buffer, nbytes in touched.items():
+            mine = [one for one in self.random if one.buffer == buffer]
+            if mine:
+                visits, each = _visits(mine[0]), max(runs_of(mine[0]).run_bytes, mine[0].item_bytes)
+                nbytes = min(nbytes, visits * each)
+            if buffer in self.written:
+                written += nbytes
+            else:
+                read += nbytes
+        return read + written, written
+
+    def _touched(self, buffer: int) -> int:
+        """Bytes of the cache lines of a buffer that the kernel touches; all, where that is not known."""
+        mine = [one for one in self.pattern.operands if one.buffer == buffer]
+        return min(self.sizes[buffer], sum(one.inside(0) for one in mine))
+
+    def _arithmetic(self) -> tuple[int, str, tuple[float, float], str]:
+        """Operations, their type, 10⁹ of them a second by all threads and by the kernel's, unused dot instructions."""
+        types = self.info.arithmetic
+        dots = next((one for one in types if one.endswith(("dot", "tile"))), "")
+        floats = "float64" if "float64" in types and "float32" not in types else "float32"
+        kind = dots or (floats if types else "int32")
+        redundant = redundancy(self.uops, self.kernel)
+        if dots:
+            operations = self.info.flops
+        elif kind == "int32":
+            operations = round(2 * integer_operations(self.uops) / (redundant if redundant >= 2 else 1))
+        else:
+            operations = round(2 * executed_operations(self.uops) / (redundant if redundant >= 2 else 1))
+        peak, own = (self._peak(kind, count) for count in (self.all_threads, self.threads))
+        rates = {one: self._peak(one, self.all_threads) for one in self._narrow_instructions()}
+        fastest = max(rates, key=rates.__getitem__, default="")
+        unused = fastest if fastest not in ("", kind) and peak and rates[fastest] >= PAYS * peak else ""
+        return operations, kind, (peak, own), unused
+
+    def _narrow_instructions(self) -> tuple[str, ...]:
+        """The instructions that multiply and add the types of a sum of products; an operand that another kernel
+        converted counts as what it was."""
+        is_product = any(
+            node.op is Ops.REDUCE and any(one.op is Ops.MUL for one in node.src[0].toposort())
+            for node in self.kernel.ast.toposort()
+        )
+        if not is_product:
+            return ()
+        types = {self._origin(buffer) for place, buffer in enumerate(self.info.buffers) if place not in self.written}
+        return NARROW.get(types.pop(), ()) if len(types) == 1 else ()
+
+    def _origin(self, buffer: int) -> str:
+        """The type of a buffer; of one that a kernel made of another one of as many elements, that one's."""
+        mine = self.trace.buffers[buffer]
+        if mine.maker is not None and mine.dtype in ("float32", "int32"):
+            sources = [self.trace.buffers[one] for one in self.trace.kernels[mine.maker].buffers if one != buffer]
+            if len(sources) == 1 and sources[0].size == mine.size:
+                return sources[0].dtype
+        return mine.dtype
+
+    def _peak(self, kind: str, threads: int) -> float:
+        found = self.known.peak(kind, threads) or self.known.peak(kind)
+        return self._scaled(found, self.known.peak(kind, 1), threads)
+
+    def _scaled(self, found: Ceiling | None, single: Ceiling | None, threads: int) -> float:
+        """A rate of several threads. Less than that of one thread is no rate, but a disturbed probe: then each thread
+        counts as undisturbed."""
+        if found is None:
+            return 0.0
+        return threads * single.rate if single is not None and found.rate < single.rate else found.rate
+
+    def _memory_us(self, nbytes: int, written: int, threads: int) -> float:
+        rate = self._rate(nbytes, written / nbytes if nbytes else 0.0, threads)
+        return nbytes / rate / 1e3 if rate else 0.0
+
+    def _rate(self, nbytes: int, write_share: float, threads: int) -> float:
+        found = self.known.bandwidth(nbytes, write_share, threads)
+        if nbytes > 0.75 * self.target.l2_bytes * threads:  # memory that threads share
+            return found.rate if found is not None else 0.0
+        return self._scaled(found, self.known.bandwidth(nbytes // threads, write_share, 1), threads)
+
+    def _level(self, nbytes: int, written: int) -> str:
+        """By the caches of a core for small sets; beyond these by the measured curve."""
+        if nbytes <= self.target.l1_bytes * self.threads:
+            return "L1"
+        if nbytes <= 0.75 * self.target.l2_bytes * self.threads:
+            return "L2"
+        here, far = (self._rate(size, 0.0, self.all_threads) for size in (nbytes, 1 << 40))
+        return "L3" if far and here >= LEVEL_GAIN * far else "memory"
+
+    # *** patterns ***
+
+    def _patterns(self, moved: int, written: int) -> KernelFacts:
+        """A Facts with what the access patterns say; the rest is 0."""
+        l1, l2 = CacheShape(self.target.l1_bytes, L1_WAYS), CacheShape(self.target.l2_bytes, L2_WAYS)
+        beyond_l1, near = self.pattern.traffic(l1)
+        beyond_l2, far = self.pattern.traffic(l2)
+        total = sum(nbytes for buffer, nbytes in beyond_l2.items() if buffer not in self.random_buffers)
+        found = replace(
+            _EMPTY,
+            redundant=redundancy(self.uops, self.kernel),
+            l2_traffic=total / moved if moved and not self.random else 1.0,
+            refill_us=self._refill_us(sum(beyond_l1.values())),
+            **self._gathers(),
+        )
+        if conflict := near or far:
+            found = replace(found, conflict=self.names[conflict[0]], conflict_pitch=conflict[1])
+        worst_us, pattern_us, line_use = 0.0, 0.0, 1.0
+        seen: set[int] = set()
+        for operand in self.pattern.operands:
+            buffer = operand.buffer
+            if buffer is None or buffer in seen or buffer in self.random_buffers:
+                continue
+            seen.add(buffer)
+            runs, nbytes = runs_of(operand), beyond_l2.get(buffer, 0)
+            if operand.nbytes <= l2.nbytes and nbytes <= 4 * l2.nbytes and moved <= l2.nbytes * self.threads:
+                continue
+            cost_us = self._pattern_us(operand, runs, nbytes, moved)
+            pattern_us += cost_us
+            if cost_us > worst_us:
+                worst_us = cost_us
+                found = replace(
+                    found,
+                    worst=self.names[buffer],
+                    worst_run=runs.run_bytes,
+                    worst_pitch=runs.pitch_bytes or 0,
+                    worst_bytes=operand.nbytes,
+                    worst_times=nbytes / max(1, operand.nbytes),
+                )
+            pitch = runs.pitch_bytes
+            is_sparse = runs.run_bytes < 32 and pitch is not None and 2 * runs.run_bytes <= pitch <= FAR
+            if is_sparse and pitch and nbytes >= 0.5 * moved and operand.nbytes > l1.nbytes:
+                line_use = min(line_use, runs.run_bytes / min(pitch, LINE))
+        return replace(found, pattern_us=pattern_us, line_use=line_use)
+
+    def _refill_us(self, nbytes: int) -> float:
+        rate = self._rate(self.target.l2_bytes // 4 * self.threads, 0.0, self.threads)
+        return nbytes / rate / 1e3 if rate else 0.0
+
+    def _pattern_us(self, operand: Operand, runs: Runs, nbytes: int, moved: int) -> float:
+        """The time of an operand's traffic in the runs in which it comes."""
+        is_shared = any(loop.arg.kind is AxisKind.THREAD and not operand.varies(loop) for loop in operand.loops)
+        spread = operand.nbytes * (self.threads if is_shared else 1)
+        if runs.pitch_bytes is not None and runs.pitch_bytes >= FAR and runs.run_bytes < FAR:
+            rate = self.known.runs(spread, runs.run_bytes if runs.run_bytes >= LINE else 4, self.threads)
+            if rate is not None and rate.rate:
+                used = nbytes if runs.run_bytes >= LINE else nbytes / LINE * 4  # single floats of each line
+                return used / rate.rate / 1e3
+        rate_all = self._rate(max(spread, moved), float(operand.buffer in self.written), self.threads)
+        return nbytes / rate_all / 1e3 if rate_all else 0.0
+
+    def _gathers(self) -> dict[str, Any]:
+        if not self.random:
+            return {}
+        one = max(self.random, key=_visits)
+        assert one.buffer is not None
+        visits, rate = _visits(one), self.known.gather(one.nbytes, self.threads)
+        return {
+            "gathers": visits,
+            "gather_us": visits / rate.rate / 1e3 if rate is not None and rate.rate else 0.0,
+            "gather_bytes": max(runs_of(one).run_bytes, one.item_bytes),
+            "gather_of": self.names[one.buffer],
+            "scatters": one.buffer in self.written,
+        }
+
+    # *** code ***
+
+    def with_code(self, found: KernelFacts, assembly: Sequence[str], loop: HotLoop | None, tool: bool) -> KernelFacts:
+        """`found` with what the assembly says."""
+        if loop is None:
+            return replace(found, missing=(*found.missing, "no assembly of x86 with a loop to read"))
+        found = replace(
+            found,
+            has_code=True,
+            instructions=loop.instructions,
+            vector=loop.vector,
+            stack=loop.stack,
+            first_line=loop.lines[0],
+            level="memory" if loop.past_caches and found.bytes_written >= 0.3 * found.bytes_moved else found.level,
+        )
+        lanes, clock = self.target.vector_bytes // 4, self.known.clock_ghz
+        rate = self._peak("float32", 1)
+        fma = rate / 2 / lanes / clock if clock and rate else 2.0
+        model, lacks = code_model(
+            assembly,
+            self.target,
+            self.uops,
+            found.judged_us,
+            found.threads,
+            clock,
+            loop,
+            fma,
+            True,
+            tool,
+        )
+        if lacks:
+            found = replace(found, missing=(*found.missing, lacks))
+        if model is None:
+            return found
+        found = replace(
+            found,
+            has_model=True,
+            cycles=model.cycles,
+            busiest=model.busiest,
+            code_share=model.explains,
+            measured_cycles=model.measured,
+            ports=model.ports,
+            model=model.source,
+        )
+        return replace(found, **self._crossing(loop, found))
+
+    def _crossing(self, loop: HotLoop, found: KernelFacts) -> dict[str, Any]:
+        """The time of the hot loop's loads, if some operand's vectors cross cache lines."""
+        loops, operands = self.pattern.hottest()
+        mine = [one for one in operands if one.buffer not in (None, *self.random_buffers) and crosses_lines(one)]
+        if not mine or not found.cycles:
+            return {}
+        reduced = next((k for k, one in enumerate(loops) if one.arg.kind is AxisKind.REDUCE), 0)
+        from_l1 = self.pattern.step_bytes(loops, reduced) <= 0.9 * self.target.l1_bytes
+        cycles = loop.wide_loads / ALIGNED_LOADS[True][0 if from_l1 else 1]
+        share = cycles * found.code_share / found.cycles
+        return {
+            "crossing_us": share * found.judged_us,
+            "crossing": ", ".join(dict.fromkeys(self.names[one.buffer] for one in mine if one.buffer is not None)),
+        }
+
+
+def _is_random(operand: Operand) -> bool:
+    return operand.is_data_dependent
+
+
+def _visits(operand: Operand) -> int:
+    """How often data choose a place: the steps of the loops that move it by no known stride, and of those outside."""
+    unknown = [k for k, loop in enumerate(operand.loops) if operand.varies(loop) and operand.stride(loop) is None]
+    last = max(unknown, default=len(operand.loops) - 1)
+    return prod(size_of(loop) for loop in operand.loops[: last + 1])
+
+
+def _assembly_of(view: KernelAnalyses, info: KernelInfo) -> list[str]:
+    owner = info.id if info.same_as is None else info.same_as
+    listed = next((one for one in view.trace.programs if one.kernel == owner and one.language == "asm"), None)
+    return [line.text for line in listed.lines] if listed is not None else []
+
+
+_EMPTY = KernelFacts(
+    kernel=0,
+    name="",
+    time_us=0.0,
+    best_us=0.0,
+    low_us=0.0,
+    high_us=0.0,
+    samples=0,
+    waited=None,
+    single_us=0.0,
+    threads=1,
+    all_threads=1,
+    has_thread_axis=False,
+    launch_us=0.0,
+    bytes_moved=0,
+    bytes_written=0,
+    level="",
+    memory_us=0.0,
+    own_memory_us=0.0,
+    operations=0,
+    arithmetic="",
+    compute_us=0.0,
+    own_compute_us=0.0,
+)
+
+__all__ = ["facts_of"]

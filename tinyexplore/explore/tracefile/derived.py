@@ -1,0 +1,18 @@
+"""Tables that follow from other tables of a trace: computed once, in Python, when a trace is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from tinyexplore.explore.tracefile.figures import all_figures
+from tinyexplore.explore.tracefile.model import TraceTables
+from tinyexplore.explore.tracefile.modules import module_costs
+from tinyexplore.explore.tracefile.pictures.rooflines import roofline
+
+T = TypeVar("T", bound=TraceTables)
+
+
+def with_derived_tables(trace: T) -> T:
+    """`trace` with its figures, the costs of its modules and its roofline, of the other tables as they are now."""
+    return replace(trace, figures=all_figures(trace), module_costs=module_costs(trace), roofline=roofline(trace))
