@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.explore import toy
-from tinyexplore.explore import biography, diff, related, user_lines, where
+from tinyexplore.explore import diff, related, rewrite_history, user_lines, where
 from tinyexplore.explore.recording.build import build_trace
 from tinyexplore.trace import Recorder, recording
 from tinyexplore.uop import graph_rewrite
@@ -44,11 +44,11 @@ def test_the_users_line_is_where_the_lazybuffer_was_built(trace):
     assert "values.reduce" in trace.sources[frame.source].text.splitlines()[frame.line - 1]
 
 
-def test_a_biography_is_the_ordered_firings_that_led_to_a_node(trace):
+def test_a_rewrite_history_is_the_ordered_firings_that_led_to_a_node(trace):
     (load,) = [node for node in where(trace, op="LOAD") if node.detail == "data1[g0*4 + r1]"]
-    told = [firing.rule.name if firing.rule else "rebuilt" for firing in biography(trace, load)]
+    told = [firing.rule.name if firing.rule else "rebuilt" for firing in rewrite_history(trace, load)]
     assert told == ["rebuilt", "rebuilt", "mul_one", "rebuilt", "add_zero"]
-    numbers = [(firing.stage.id, firing.number) for firing in biography(trace, load)]
+    numbers = [(firing.stage.id, firing.number) for firing in rewrite_history(trace, load)]
     assert numbers == sorted(numbers)
 
 

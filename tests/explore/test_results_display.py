@@ -106,7 +106,7 @@ KERNEL: dict[str, KernelCall] = {
 }
 
 FUNCTIONS: dict[str, Call] = {
-    "biography": lambda view, path: package.biography(view.trace, view.trace.nodes[0]),
+    "rewrite_history": lambda view, path: package.rewrite_history(view.trace, view.trace.nodes[0]),
     "compare": lambda view, path: package.compare(view.trace, view.trace),
     "could_fire": lambda view, path: package.could_fire(UOp.const(dtypes.int32, 1) * 1),
     "diff": lambda view, path: package.diff(view.trace, view.trace),

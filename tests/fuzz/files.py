@@ -37,7 +37,7 @@ import numpy as np
 from tests.explore import toy
 from tests.support.less_memory import set_limit
 from tinyexplore import Tensor, explore
-from tinyexplore.explore import TraceFormatError, biography, diff, related, trace_to_json, where
+from tinyexplore.explore import TraceFormatError, diff, related, rewrite_history, trace_to_json, where
 from tinyexplore.explore.exports.export import static_html
 from tinyexplore.explore.exports.timeline import to_chrome_trace
 from tinyexplore.explore.tracefile.codec import trace_to_bytes
@@ -348,7 +348,7 @@ def use_trace(trace: Any, random: Random) -> None:
         graph_svg(trace, stage=stage.id, which=random.choice(("before", "after")))
     for node in random.sample(trace.nodes, min(3, len(trace.nodes))):
         related(trace, node)
-        biography(trace, node)
+        rewrite_history(trace, node)
 
 
 PARSERS = {

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tinyexplore.explore.exports.export import chunk_scripts
+from tinyexplore.explore.tracefile.derived import with_derived_tables
 from tinyexplore.explore.tracefile.model import (
     TRACE_VERSION,
     BufferInfo,
@@ -610,7 +611,7 @@ def unrolled_trace(copies: int) -> Trace:
 
 def gzipped(trace: Trace) -> bytes:
     """The trace as the widget's payload: JSON, gzipped, the same bytes every time."""
-    text = json.dumps(dataclasses.asdict(trace), separators=(",", ":"))
+    text = json.dumps(dataclasses.asdict(with_derived_tables(trace)), separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0)
 
 

@@ -492,13 +492,13 @@ def test_search_marks_what_it_finds_and_enter_walks_it(open_page: Open) -> None:
     assert boxes(tab, "hit") == set()
 
 
-def test_origin_and_biography_by_key(open_page: Open) -> None:
+def test_origin_and_history_by_key(open_page: Open) -> None:
     tab = open_page()
     tab.click(".row:has-text('multiply-add')")
     tab.click(".boxes .box:has-text('MULACC')")
     tab.focus(".tinyexplore")
     tab.keyboard.press("b")
-    told = tab.inner_text(".biography")
+    told = tab.inner_text(".history")
     assert "reduce_to_loop" in told and "mul_add_to_mulacc" in told
     tab.keyboard.press("o")
     assert state(tab)["cursor"]["graph"] == "lazy"

@@ -22,7 +22,7 @@ def view() -> Explorer:
     return explore(lambda: x.softmax(), repeat=1, title="softmax")
 
 
-@pytest.mark.parametrize("panel", ["why", "biography"])
+@pytest.mark.parametrize("panel", ["why", "history"])
 def test_a_button_shows_an_example(browser: Any, view: Explorer, tmp_path: Path, panel: str) -> None:
     tab = opened(browser, view.to_html(), tmp_path)
     open_panel(tab, panel)

@@ -37,7 +37,14 @@ if TYPE_CHECKING:
     from tinyexplore.explore.tracefile.interchange import Graph, NoDotProgram
     from tinyexplore.explore.tracefile.perfetto import MissingPackage, to_perfetto
     from tinyexplore.explore.tracefile.pictures.roofline import Dot, roofline_svg
-    from tinyexplore.explore.tracefile.query import biography, line_frames, related, trace_lines, user_lines, where
+    from tinyexplore.explore.tracefile.query import (
+        line_frames,
+        related,
+        rewrite_history,
+        trace_lines,
+        user_lines,
+        where,
+    )
     from tinyexplore.explore.tracefile.tabular import rows_of, to_dataframe
     from tinyexplore.explore.tracefile.trace import Trace, trace_from_json
     from tinyexplore.explore.tracefile.valid import TraceFormatError
@@ -48,7 +55,7 @@ _HOMES = {
     "TraceFormatError": "tracefile.valid",
     "trace_from_json": "tracefile.trace",
     "trace_to_json": "tracefile.codec",
-    "biography": "tracefile.query",
+    "rewrite_history": "tracefile.query",
     "Machines": "analysis.comparing.machines",
     "targets": "notebook.targets",
     "Comparison": "analysis.comparing.comparison",
@@ -145,7 +152,7 @@ __all__ = [
     "WhyKernels",
     "WhyNot",
     "WhyOpts",
-    "biography",
+    "rewrite_history",
     "capture",
     "ceilings",
     "compare",

@@ -133,7 +133,7 @@ TERMS: tuple[Term, ...] = (
     Term("word", "cone", "Dependency cone: a node with all its inputs and all its users, transitively."),
     Term("word", "twins", "The copies of one computation that unrolling created."),
     Term("word", "origin", "The LazyBuffers from which a UOp or a line was made."),
-    Term("word", "biography", "Rewrite history: the firings that led to a node, in order."),
+    Term("word", "rewrite history", "The firings that led to a node, in order."),
     Term(
         "word",
         "fused",

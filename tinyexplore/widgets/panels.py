@@ -125,10 +125,10 @@ PANELS = (
         key="y",
     ),
     Panel(
-        "biography",
+        "history",
         "passes",
         "all that happened to what is selected",
-        "views/biography:BiographyView",
+        "views/rewrite_history:RewriteHistoryView",
         chunk="why",
         styles=("views/why.css",),
         title="Rewrite history",

@@ -57,7 +57,7 @@ export const GLOSSARY: Readonly<Record<string, Group>> = {
       "cone": "Dependency cone: a node with all its inputs and all its users, transitively.",
       "twins": "The copies of one computation that unrolling created.",
       "origin": "The LazyBuffers from which a UOp or a line was made.",
-      "biography": "Rewrite history: the firings that led to a node, in order.",
+      "rewrite history": "The firings that led to a node, in order.",
       "fused": "Edge between tensors (a dot): the reader's kernel computes the value itself. It needs no memory.",
       "cut": "Edge between tensors (two bars): one kernel stores the value, another reads it.",
       "join": "A change on the fusion board: a tensor that the scheduler stored is computed in its reader's kernel.",

@@ -8,7 +8,7 @@ export const GROUPS = {
     "panels": [
       "rewrites",
       "why",
-      "biography"
+      "history"
     ]
   },
   "program": {
@@ -85,7 +85,7 @@ export const PANEL_ROWS: Record<Panel, PanelRow> = {
     "chunk": "why",
     "key": "y"
   },
-  "biography": {
+  "history": {
     "title": "Rewrite history",
     "chunk": "why",
     "key": "b"

@@ -178,7 +178,7 @@ export class TraceIndex {
   }
 
   /** The ordered firings and transforms that led to a node: those whose result it came from, or some node inside the result. */
-  biography(id: number, kernel: number | null = null): Firing[] {
+  rewriteHistory(id: number, kernel: number | null = null): Firing[] {
     const past = this.ancestors([id], kernel);
     past.add(id);
     const madePart = (stage: Stage, firing: Step): boolean =>

@@ -140,9 +140,9 @@ test("a Python line knows the nodes it built, and a node the nearest line behind
   assert.equal(index.frameOf(4, 1)?.line, 2);
 });
 
-test("a biography holds the firings behind a node, and no rebuilds", () => {
+test("a rewrite history holds the firings behind a node, and no rebuilds", () => {
   const index = new TraceIndex(TRACE);
-  const told = index.biography(3, 0).map(({ stage: of, step, firing }) => [of.id, step, firing.after]);
+  const told = index.rewriteHistory(3, 0).map(({ stage: of, step, firing }) => [of.id, step, firing.after]);
   assert.deepEqual(told, [[0, 1, 3]]);
 });
 

@@ -277,7 +277,7 @@ def kernel_frames(trace: TraceTables, kernel: int) -> tuple[Frame, ...]:
     return ()
 
 
-def biography(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Firing, ...]:
+def rewrite_history(trace: TraceTables, node: NodeLike, *, kernel: int | None = None) -> tuple[Firing, ...]:
     """The firings that led to `node`, in the order in which they happened."""
     index = _index(trace)
     ancestors = index.closure(_ids(node), index.back, "src", kernel)

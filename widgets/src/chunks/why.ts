@@ -2,7 +2,7 @@
 
 import style0 from "../views/why.css";
 import { WhyView } from "../views/why";
-import { BiographyView } from "../views/biography";
+import { RewriteHistoryView } from "../views/rewrite_history";
 
 export const css = style0;
-export const views = { why: WhyView, biography: BiographyView };
+export const views = { why: WhyView, history: RewriteHistoryView };

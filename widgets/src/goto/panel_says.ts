@@ -3,7 +3,7 @@
 export const PANEL_SAYS = {
   "rewrites": "pass by pass, what each firing of a rule made of the graph",
   "why": "which rules could fire here, and what blocked the others",
-  "biography": "all that happened to what is selected",
+  "history": "all that happened to what is selected",
   "kernels": "every kernel: opts, time, rates, reproducer",
   "modules": "what each part of a model took",
   "rosetta": "one kernel in several languages, side by side",

@@ -87,7 +87,7 @@ export class NodeCard {
         this.actions.isolate(),
       ),
       button("origin", "Select the LazyBuffers it came from, and their Python (O)", () => showOrigin(this.store)),
-      button("history", "The firings that led to it (B)", () => this.store.go({ panel: "biography" })),
+      button("history", "The firings that led to it (B)", () => this.store.go({ panel: "history" })),
       isView(this.store, id)
         ? button("shape", "Where its elements lie in memory, movement by movement", () =>
             this.store.go({ panel: "shape" }),

@@ -9,9 +9,9 @@ import { lastMade, selectNote } from "./example";
 
 const MOST_CALLS = 8;
 
-export class BiographyView implements View {
+export class RewriteHistoryView implements View {
   readonly element = h("div", {
-    class: "biography scroll",
+    class: "history scroll",
     tabindex: 0,
     role: "region",
     "aria-label": "Rewrite history",
@@ -27,7 +27,7 @@ export class BiographyView implements View {
 
   private draw(): void {
     const { index, selected, cursor } = this.store;
-    if (cursor.panel !== "biography") return;
+    if (cursor.panel !== "history") return;
     const [id] = selected;
     if (id === undefined) {
       replaceChildren(
@@ -41,7 +41,7 @@ export class BiographyView implements View {
       return;
     }
     const nodes = [...selected];
-    const all = nodes.flatMap((node) => index.biography(node, cursor.kernel));
+    const all = nodes.flatMap((node) => index.rewriteHistory(node, cursor.kernel));
     const seen = new Set<string>();
     const firings = all.filter(({ stage, step }) => {
       const key = `${stage.id} ${step}`;
