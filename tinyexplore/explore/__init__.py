@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from tinyexplore.explore.analysis.why.fusions import WhyKernels, why_kernels
     from tinyexplore.explore.analysis.why.rules import RuleAttempt, WhyNot, could_fire, why_not
     from tinyexplore.explore.exports.scripts import ReproducerError, reproducer
+    from tinyexplore.explore.notebook.exploring import explore
     from tinyexplore.explore.notebook.frontends import llvm, onnx, torch
-    from tinyexplore.explore.notebook.session import CaptureError, Explorer, capture, explore
+    from tinyexplore.explore.notebook.session import CaptureError, Explorer, capture
     from tinyexplore.explore.notebook.targets import targets
     from tinyexplore.explore.tracefile.codec import Limits, trace_to_json
     from tinyexplore.explore.tracefile.interchange import Graph, NoDotProgram
@@ -97,7 +98,7 @@ _HOMES = {
     "CaptureError": "notebook.session",
     "Explorer": "notebook.session",
     "capture": "notebook.session",
-    "explore": "notebook.session",
+    "explore": "notebook.exploring",
     "llvm": "notebook.frontends",
     "onnx": "notebook.frontends",
     "torch": "notebook.frontends",
@@ -203,7 +204,7 @@ class _CallablePackage(types.ModuleType):
 
     def __call__(self, f: Any, *args: Any, **options: Any) -> Any:
         """`explore(f, *args, **options)`: what becomes of `f(*args)`."""
-        from tinyexplore.explore.notebook.session import explore  # noqa: PLC0415 (start-up: it loads the engine)
+        from tinyexplore.explore.notebook.exploring import explore  # noqa: PLC0415 (start-up: it loads the engine)
 
         return explore(f, *args, **options)
 

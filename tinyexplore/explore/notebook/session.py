@@ -5,7 +5,6 @@ What only a question or a picture needs is loaded when it is requested: a first 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -17,9 +16,7 @@ from tinyexplore.explore.notebook.moved import where_it_is
 from tinyexplore.explore.notebook.options import count_of, flag_of, node_ids, path_of, text_of
 from tinyexplore.explore.notebook.realising import realize_all
 from tinyexplore.explore.notebook.shown import shown
-from tinyexplore.explore.recording.names import class_name
 from tinyexplore.explore.tracefile.wellformed import for_terminal, write_text
-from tinyexplore.tensor import Tensor
 
 if TYPE_CHECKING:
     from tinyexplore.explore.analysis.predict import Stop
@@ -433,34 +430,6 @@ def capture(*, title: str = "", **options: Any) -> Explorer:
     return Explorer(title=title, options=options)
 
 
-def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options: Any) -> Explorer:
-    """What becomes of `f(*args)`: called and realised inside a capture, each launch with `repeat` samples (10).
-
-    `f` may also be a Tensor (or Tensors in lists, tuples, dicts): then realising it is captured. A module of PyTorch,
-    or a function that is given tensors of PyTorch, runs on Tensors: see `explore.torch`. Options as for `capture`. If
-    `f` raises, the exception has the partial capture as its attribute `explorer`.
-    """
-    if "torch" in sys.modules and callable(f):  # else nothing of PyTorch's can be among them
-        from tinyexplore.explore.notebook.frontends import explored_of_torch
-
-        view = explored_of_torch(f, args, title=title, **options)
-        if view is not None:
-            return view
-    options.setdefault("repeat", EXPLORE_REPEAT)
-    is_data = issubclass(type(f), (Tensor, list, tuple, dict))
-    if not is_data and not callable(f):
-        raise TypeError(
-            f"explore({type(f).__name__}): expected a function, a Tensor, or Tensors in a list, tuple or dict"
-        )
-    if is_data and args:
-        raise TypeError(f"explore of a {type(f).__name__} takes no further arguments; {len(args)} were given")
-    session = capture(title=text_of("title", title) or _title_of(f), **options)
-    if is_data:
-        session.capture.result = f
-        return run_captured(session, None)
-    return run_captured(session, f, args)
-
-
 def run_captured(session: Explorer, f: Callable[..., Any] | None, args: tuple[Any, ...] = ()) -> Explorer:
     """Calls `f(*args)` inside of the capture, and realises the Tensors of its result (of the present one without `f`).
 
@@ -479,15 +448,4 @@ def run_captured(session: Explorer, f: Callable[..., Any] | None, args: tuple[An
     return session
 
 
-def _title_of(f: Any) -> str:
-    if issubclass(type(f), Tensor):
-        return f"Tensor {'×'.join(map(str, f.shape)) or 'scalar'}"
-    try:
-        name = getattr(f, "__name__", None)
-    except Exception:
-        name = None
-    name = name if type(name) is str and name else class_name(f)
-    return "explore" if name == "<lambda>" else name
-
-
-__all__ = ["CaptureError", "Explorer", "capture", "explore"]
+__all__ = ["CaptureError", "Explorer", "capture"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinyexplore.explore.analysis.comparing.machines import Machines, machines_of
-from tinyexplore.explore.notebook.session import explore
+from tinyexplore.explore.notebook.exploring import explore
 from tinyexplore.target import choice_of
 
 REPEAT = 5  # samples of each launch

@@ -1,0 +1,53 @@
+"""`explore(f, *args)`: a function, a Tensor or a module of PyTorch, captured as a whole."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tinyexplore.explore.notebook.frontends import explored_of_torch
+from tinyexplore.explore.notebook.options import text_of
+from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, Explorer, capture, run_captured
+from tinyexplore.explore.recording.names import class_name
+from tinyexplore.tensor import Tensor
+
+
+def explore(f: Callable[..., Any] | Any, *args: Any, title: str = "", **options: Any) -> Explorer:
+    """What becomes of `f(*args)`: called and realised inside a capture, each launch with `repeat` samples (10).
+
+    `f` may also be a Tensor (or Tensors in lists, tuples, dicts): then realising it is captured. A module of PyTorch,
+    or a function that is given tensors of PyTorch, runs on Tensors: see `explore.torch`. Options as for `capture`. If
+    `f` raises, the exception has the partial capture as its attribute `explorer`.
+    """
+    if "torch" in sys.modules and callable(f):  # else nothing of PyTorch's can be among them
+        view = explored_of_torch(f, args, title=title, **options)
+        if view is not None:
+            return view
+    options.setdefault("repeat", EXPLORE_REPEAT)
+    is_data = issubclass(type(f), (Tensor, list, tuple, dict))
+    if not is_data and not callable(f):
+        raise TypeError(
+            f"explore({type(f).__name__}): expected a function, a Tensor, or Tensors in a list, tuple or dict"
+        )
+    if is_data and args:
+        raise TypeError(f"explore of a {type(f).__name__} takes no further arguments; {len(args)} were given")
+    session = capture(title=text_of("title", title) or _title_of(f), **options)
+    if is_data:
+        session.capture.result = f
+        return run_captured(session, None)
+    return run_captured(session, f, args)
+
+
+def _title_of(f: Any) -> str:
+    if issubclass(type(f), Tensor):
+        return f"Tensor {'×'.join(map(str, f.shape)) or 'scalar'}"
+    try:
+        name = getattr(f, "__name__", None)
+    except Exception:
+        name = None
+    name = name if type(name) is str and name else class_name(f)
+    return "explore" if name == "<lambda>" else name
+
+
+__all__ = ["explore"]
