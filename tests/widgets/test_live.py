@@ -241,7 +241,7 @@ def test_a_page_with_engine_leads_to_the_playground(browser: Any, view: Explorer
     for tab in opened(browser, file, shows=".tinyexplore"):
         tab.evaluate("tinyexplore.handle.open('#stage=1&step=0')")
         tab.get_by_role("button", name="Playground").click()
-        tab.wait_for_selector("html[data-playground=ready]", state="attached")
+        tab.wait_for_selector(".pg-program textarea")
         assert tab.locator(".tinyexplore").count() == 0
         tab.locator(".pg-program textarea").fill("y = Tensor([1.0, 2.0]) * 3\nprint(y.tolist())\ny")
         tab.click(".pg-run")
