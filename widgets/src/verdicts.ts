@@ -39,6 +39,11 @@ export function verdictsOf(store: Store, redraw: () => void): VerdictList | null
   return null;
 }
 
+/** Whether they are requested, and not there yet. */
+export function areComing({ index }: Store): boolean {
+  return waiting.has(index.trace);
+}
+
 /** The verdict on one kernel. */
 export function verdictOn(found: VerdictList | null, kernel: number): VerdictRow | undefined {
   return found?.rows.find((one) => one.kernel === kernel);

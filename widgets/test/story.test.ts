@@ -385,3 +385,33 @@ test("a firing that makes other kinds of operations comes before one that only f
     [true, false],
   );
 });
+
+test("what was requested before the capture is an input, and how it is computed is left out", () => {
+  const { trace } = product();
+  const nodes = trace.nodes.map((node) => {
+    if (node.id === 0) return { ...node, op: "MUL", group: "alu", src: [9, 9] }; // x has no values yet
+    if (node.id === 1) return { ...node, name: "", op: "RESHAPE", group: "movement", src: [10] };
+    return node;
+  });
+  const more = [
+    { ...trace.nodes[0], id: 9, name: "" },
+    { ...trace.nodes[8], id: 10, name: "w", src: [9, 9], calls: [], user: null },
+  ];
+  const graph = opGraph(new TraceIndex({ ...trace, nodes: [...nodes, ...more] } as unknown as Trace));
+  const shown = graph.ops.filter(({ sources, kind }) => sources.length > 0 || kind === "input");
+  const named = shown.map(({ label, kind }) => [label, kind]);
+  assert.deepEqual(named.slice(0, 3), [
+    ["x", "input"],
+    ["w", "input"],
+    ["b", "input"],
+  ]);
+  const multiply = graph.ops.find(({ label }) => label === "× multiply")!;
+  assert.deepEqual(
+    multiply.sources.map(({ op, view }) => [graph.ops[op].label, view]),
+    [
+      ["x", "repeat 3×"],
+      ["w", "repeat 4×"],
+    ],
+  );
+  assert.ok(!graph.opOf.has(10));
+});

@@ -43,11 +43,15 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
     return isLast ? truncate(expression.short, 30) : `“${own.label}”`;
   };
   const size = (id: number): number => bytesOf(index, id);
+  const isComputed = (id: number): boolean => {
+    const op = graph.opOf.get(id);
+    return op !== undefined && graph.ops[op].kind !== "input";
+  };
   const stored = decisions.filter(
     ({ node, decision, obstacle, reason }) =>
-      decision === "realize" && !/output of the program|asked for/.test(obstacle + reason) && graph.opOf.has(node),
+      decision === "realize" && !/output of the program|asked for/.test(obstacle + reason) && isComputed(node),
   );
-  const kept = decisions.filter(({ decision, node }) => decision === "keep" && graph.opOf.has(node));
+  const kept = decisions.filter(({ decision, node }) => decision === "keep" && isComputed(node));
   const cards = [
     ...stored
       .sort((a, b) => size(b.node) - size(a.node))
@@ -71,7 +75,7 @@ export function cutsOf(index: TraceIndex, graph: OpGraph): Cut[] {
     ),
   ];
   if (cards.length === 0) {
-    const fused = decisions.filter(({ decision, node }) => decision === "fuse" && graph.opOf.has(node));
+    const fused = decisions.filter(({ decision, node }) => decision === "fuse" && isComputed(node));
     for (const one of fused.slice(0, 2))
       cards.push({
         node: one.node,
@@ -198,17 +202,22 @@ export class KernelsPage implements Page {
   }
 
   head(step: number): Child[] {
-    const { kernels } = this.store.index.trace;
+    const { earlier } = this.store.index;
+    const kernels = ownKernels(this.store.index);
+    const first =
+      earlier.size === 0
+        ? ""
+        : ` ${count(earlier.size, "kernel")} more compute${earlier.size === 1 ? "s" : ""} inputs first.`;
     const computing = this.graph.ops.filter(({ kind }) => kind !== "input").length;
     const number = kernels.length === 1 ? "one kernel" : count(kernels.length, "kernel");
-    const start = [`${count(computing, "operation")} become${computing === 1 ? "s" : ""} `, bold(number), "."];
+    const start = [`${count(computing, "operation")} become${computing === 1 ? "s" : ""} `, bold(number), ".", first];
     const cut = this.cuts[step - 2];
     if (cut !== undefined) return [...start, " ", bold(`${cut.title}.`), ` ${cut.text}`];
     const cuts = this.cuts.filter(({ kind }) => kind === "cut");
     if (kernels.length === 1) return [...start, " Nothing between them goes through memory."];
     if (cuts.length === 0) return start;
-    const [first] = cuts;
-    const name = first.title.replace(/^Cut after /, "");
+    const [largest] = cuts;
+    const name = largest.title.replace(/^Cut after /, "");
     return [...start, " The largest cut: after ", code(name), "."];
   }
 
@@ -223,6 +232,11 @@ export class KernelsPage implements Page {
   }
 }
 
+/** The kernels of what was requested inside the capture. */
+function ownKernels(index: TraceIndex): KernelInfo[] {
+  return index.trace.kernels.filter(({ id }) => !index.earlier.has(id));
+}
+
 /** Every operation in the frame of its kernel, the frames in the order in which they run; null where they have no room. */
 function framed(index: TraceIndex, graph: OpGraph, room: Room): Laid | null {
   for (const bands of [1, 9]) {
@@ -235,7 +249,7 @@ function framed(index: TraceIndex, graph: OpGraph, room: Room): Laid | null {
 }
 
 function framedAt(index: TraceIndex, graph: OpGraph, room: Room, size: Size, most: number): Laid | null {
-  const { kernels } = index.trace;
+  const kernels = ownKernels(index);
   const kernelOf = graph.ops.map(({ id, kind }) => (kind === "input" ? undefined : index.firstKernelOf.get(id)));
   const frames: (SceneFrame & { kernel: KernelInfo; own: number[]; columns: number[]; rows: number[] })[] = [];
   for (const kernel of kernels) {
@@ -392,23 +406,24 @@ function placeInputs(
 /** One box for each kernel, where their operations have no room. */
 function boxed(index: TraceIndex, room: Room): Laid {
   const { trace } = index;
+  const kernels = ownKernels(index);
   const writer = new Map<number, number>();
-  const sources = trace.kernels.map((kernel) => {
+  const sources = kernels.map((kernel, i) => {
     const reads = new Set(kernel.nodes.flatMap((id) => trace.nodes[id].src));
     const from = [...writer].filter(([node]) => reads.has(node)).map(([, id]) => id);
-    for (const root of kernel.roots) writer.set(root, kernel.id);
+    for (const root of kernel.roots) writer.set(root, i);
     return [...new Set(from)];
   });
   const place = fitted(sources, room, BOXES) ?? fitted(sources, { ...room, height: 1e5 }, BOXES.slice(-1))!;
   const { size, at } = place;
   const letters = Math.floor((size.w - 12) / 6.9);
-  const nodes = trace.kernels.map((kernel, i): SceneNode => {
+  const nodes = kernels.map((kernel, i): SceneNode => {
     const computing = kernel.nodes.filter(
       (id) => !["movement", "const", "buffer"].includes(trace.nodes[id].group),
     ).length;
     const lines = [`${count(computing, "operation")} → ${bytes(kernel.bytes_written)}`, kernel.name];
     return {
-      id: `k${i}`,
+      id: `k${kernel.id}`,
       x: at[i][0],
       y: at[i][1],
       w: size.w,
@@ -419,6 +434,8 @@ function boxed(index: TraceIndex, room: Room): Laid {
       title: `${humanName(kernel)} · ${kernel.name}`,
     };
   });
-  const edges = sources.flatMap((from, i) => from.map((one) => ({ from: `k${one}`, to: `k${i}`, cls: "cut" })));
+  const edges = sources.flatMap((from, i) =>
+    from.map((one) => ({ from: `k${kernels[one].id}`, to: `k${kernels[i].id}`, cls: "cut" })),
+  );
   return { state: { nodes, edges }, height: Math.max(...at.map(([, y]) => y + size.h)) };
 }

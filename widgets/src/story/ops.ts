@@ -150,10 +150,17 @@ export function opGraph(index: TraceIndex): OpGraph {
   const lazy = trace.nodes.filter(({ kind }) => kind === "lazybuffer");
   const users = new Map<number, Node[]>();
   for (const node of lazy) for (const id of new Set(node.src)) users.set(id, [...(users.get(id) ?? []), node]);
+  const before = beforeOf(lazy);
+  const inputs = new Set([...before].filter((id) => (users.get(id) ?? []).some((user) => !before.has(user.id))));
   const joined = joinedOf(trace, lazy, users);
   const ops: Op[] = [];
   const opOf = new Map<number, number>();
   for (const node of lazy) {
+    if (inputs.has(node.id)) {
+      opOf.set(node.id, ops.length);
+      ops.push(inputFrom(trace, node));
+    }
+    if (before.has(node.id)) continue;
     if (node.group === "movement" || node.group === "const" || joined.has(node.id)) continue;
     const parts = [...joined].filter(([, into]) => into === node.id).map(([id]) => id);
     opOf.set(node.id, ops.length);
@@ -161,12 +168,13 @@ export function opGraph(index: TraceIndex): OpGraph {
     ops.push(opFrom(index, node, parts, expressionOf.get(node.id) ?? null));
   }
   for (const op of ops) {
+    if (op.kind === "input") continue;
     const own = new Set(op.nodes);
     const seen = new Set<number>();
     for (const id of op.nodes) {
       for (const src of trace.nodes[id].src) {
         if (own.has(src)) continue;
-        const { base, view } = through(trace, src, own);
+        const { base, view } = through(trace, src, own, inputs);
         const from = base === null ? undefined : opOf.get(base);
         if (from === undefined || ops[from] === op || seen.has(from)) continue;
         seen.add(from);
@@ -193,6 +201,30 @@ function joinedOf(trace: Trace, lazy: readonly Node[], users: ReadonlyMap<number
     if (isMinus || isPart) found.set(node.id, user.id);
   }
   return found;
+}
+
+/** What was requested before the capture and had no values yet; nothing where all of it was. */
+function beforeOf(lazy: readonly Node[]): Set<number> {
+  if (lazy.every(({ calls }) => calls.length === 0)) return new Set();
+  const isPlain = ({ group }: Node): boolean => group === "buffer" || group === "const";
+  return new Set(lazy.filter((node) => node.calls.length === 0 && !isPlain(node)).map(({ id }) => id));
+}
+
+/** An input that is computed first, as if it had its values already. */
+function inputFrom(trace: Trace, node: Node): Op {
+  let named = node;
+  while (named.name === "" && named.group === "movement") named = trace.nodes[named.src[0]];
+  return {
+    id: node.id,
+    label: named.name || "input",
+    code: node.op,
+    shape: shapeWords(node.shape),
+    size: node.shape ?? [],
+    kind: "input",
+    nodes: [node.id],
+    expression: null,
+    sources: [],
+  };
 }
 
 function opFrom({ trace }: TraceIndex, node: Node, parts: readonly number[], expression: number | null): Op {
@@ -252,10 +284,15 @@ function reduceLabel(trace: Trace, node: Node): string {
 }
 
 /** Down through views, to the node that has the values; the views in words. */
-function through(trace: Trace, id: number, own: ReadonlySet<number>): { base: number | null; view: string } {
+function through(
+  trace: Trace,
+  id: number,
+  own: ReadonlySet<number>,
+  inputs: ReadonlySet<number>,
+): { base: number | null; view: string } {
   const words: string[] = [];
   let node = trace.nodes[id];
-  while (node.group === "movement") {
+  while (node.group === "movement" && !inputs.has(node.id)) {
     const inner = trace.nodes[node.src[0]];
     const word = viewWord(node, inner);
     if (word !== "" && !words.includes(word)) words.push(word);

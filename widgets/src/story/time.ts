@@ -6,9 +6,10 @@ import { humanName } from "../kernels";
 import type { KernelInfo, RooflineCeiling, RooflinePoint } from "../model";
 import type { TraceIndex } from "../provenance";
 import type { Store } from "../store";
-import { type VerdictRow, verdictCard, verdictOn, verdictsOf } from "../verdicts";
+import { type VerdictRow, areComing, verdictCard, verdictOn, verdictsOf } from "../verdicts";
 import { type Page, bold } from "./page";
 
+const COMING = "The verdict is being computed.";
 const MOST_CARDS = 3;
 const MOST_NUMBERS = 5; // of a card; the workbench has all
 
@@ -124,7 +125,7 @@ export class TimePage implements Page {
         h("h3", {}, h("span", { title: humanName(kernel) }, truncate(humanName(kernel), 40)), h("b", {}, duration(us))),
         h("p", { class: "code-name" }, `kernel ${kernel.id} · ${kernel.name}`),
         verdict === undefined
-          ? h("p", {}, "No verdict: there are too few samples, or no ceilings.")
+          ? h("p", {}, areComing(this.store) ? COMING : "No verdict: there are too few samples, or no ceilings.")
           : verdictCard(this.store, { ...verdict, evidence: verdict.evidence.slice(0, MOST_NUMBERS), missing: [] }),
         h("p", { class: "faint" }, `median of ${samples(run)}`),
       );
