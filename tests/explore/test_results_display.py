@@ -14,6 +14,7 @@ import tinyexplore.explore as package
 from tinyexplore import Context, Device, Tensor, dtypes
 from tinyexplore.explore import Explorer, explore
 from tinyexplore.explore.notebook.kernels import KernelView
+from tinyexplore.explore.tracefile.readable import page_frame
 from tinyexplore.uop import UOp
 
 pytest.importorskip("IPython")
@@ -194,3 +195,20 @@ def test_a_field_list_is_found() -> None:
 
     with pytest.raises(AssertionError, match="Plain"):
         check([Plain()])
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("system", "light", "inverted"), [("light", "true", 0), ("light", "false", 1), ("dark", "true", 1)]
+)
+def test_a_page_in_an_output_has_the_colours_of_the_notebook(
+    browser: Any, tmp_path: Path, system: str, light: str, inverted: int
+) -> None:
+    page = tmp_path / "output.html"
+    page.write_text(f"<body data-jp-theme-light='{light}'>{page_frame('cores', '<p>one', '20rem')}", encoding="utf-8")
+    tab = browser.new_page(color_scheme=system)
+    tab.goto(page.as_uri())
+    chosen = tab.evaluate("getComputedStyle(document.querySelector('iframe')).filter")
+    assert ("invert" in chosen) == inverted
+    assert tab.frame_locator("iframe[title=cores]").locator("p").inner_text() == "one"
+    tab.close()

@@ -71,6 +71,29 @@ class Table:
         return "".join(f"<td style='{style}'>{escape(cell)}</td>" for style, cell in zip(styles, row))
 
 
+# A page in a frame sees the system's colours, not JupyterLab's: where the two differ, the frame is inverted.
+_INVERTED = "filter: invert(0.93) hue-rotate(180deg)"
+_FRAME_STYLE = (
+    f"@media (prefers-color-scheme: light) {{ [data-jp-theme-light='false'] .tinyexplore-page {{ {_INVERTED} }} }} "
+    f"@media (prefers-color-scheme: dark) {{ [data-jp-theme-light='true'] .tinyexplore-page {{ {_INVERTED} }} }}"
+)
+
+
+def page_frame(title: str, page: str, height: str, *, scripts: bool = False) -> str:
+    """A whole page as an output of a notebook: in a frame without access to the notebook, in its light or dark colours.
+
+    Args:
+        title: of the frame, for screen readers.
+        page: HTML.
+        height: of the frame, in CSS.
+        scripts: whether the page's scripts run.
+    """
+    allowed = ' sandbox="allow-scripts"' if scripts else " sandbox"
+    style = f"width:100%;height:{height};border:1px solid #8886;border-radius:6px"
+    attributes = f'class="tinyexplore-page" title="{title}" style="{style}"{allowed}'
+    return f'<style>{_FRAME_STYLE}</style><iframe {attributes} srcdoc="{escape(page)}"></iframe>'
+
+
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     """The width of each column: that of its longest line, the widest ones reduced until all fit."""
     widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows)]
@@ -170,4 +193,4 @@ def lines_of(parts: Iterable[str]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-__all__ = ["Readable", "ReadableRow", "Table", "lines_of"]
+__all__ = ["Readable", "ReadableRow", "Table", "lines_of", "page_frame"]

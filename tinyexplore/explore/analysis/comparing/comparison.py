@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ from tinyexplore.explore.analysis.comparing.noise import Times, compare_times
 from tinyexplore.explore.analysis.comparing.pairs import Change, KernelPair, ListingPair, change_words, first_words
 from tinyexplore.explore.tracefile.counted import count_text
 from tinyexplore.explore.tracefile.model import KernelInfo, Node, Program, Run
+from tinyexplore.explore.tracefile.readable import page_frame
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import for_terminal, write_text
 from tinyexplore.util import toposort
@@ -61,8 +61,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         # a page inside the page, so that its style stays there
-        frame = 'style="width:100%;height:36rem;border:1px solid #8886;border-radius:6px" sandbox="allow-scripts"'
-        return f'<iframe title="comparison" srcdoc="{escape(self.to_html())}" {frame}></iframe>'
+        return page_frame("comparison", self.to_html(), "36rem", scripts=True)
 
 
 def compare(a: Trace | HasTrace | str | Path, b: Trace | HasTrace | str | Path) -> Comparison:

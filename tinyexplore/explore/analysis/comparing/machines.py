@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from tinyexplore.explore.analysis.comparing.difference import diff
 from tinyexplore.explore.analysis.comparing.for_machine import FACTS, ForMachine, Machine, Row
 from tinyexplore.explore.analysis.comparing.instructions import instructions_of
 from tinyexplore.explore.analysis.comparing.machines_page import machines_html, machines_svg
+from tinyexplore.explore.tracefile.readable import page_frame
 from tinyexplore.explore.tracefile.trace import Trace
 from tinyexplore.explore.tracefile.wellformed import write_text
 
@@ -53,8 +53,7 @@ class Machines:
         return page
 
     def _repr_html_(self) -> str:
-        frame = 'style="width:100%;height:42rem;border:1px solid #8886;border-radius:6px" sandbox'
-        return f'<iframe title="machines" srcdoc="{escape(self.to_html())}" {frame}></iframe>'
+        return page_frame("machines", self.to_html(), "42rem")
 
 
 def machines_of(names: Sequence[str], traces: Sequence[Trace]) -> Machines:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tinyexplore.explore.analysis.cores.elements import FragmentElement, elements, formulas
 from tinyexplore.explore.analysis.cores.page import cores_html
 from tinyexplore.explore.analysis.cores.picture import core_svg
+from tinyexplore.explore.tracefile.readable import page_frame
 from tinyexplore.explore.tracefile.wellformed import write_text
 from tinyexplore.target import AMX, GPUS, TENSOR_CORES, TensorCore, UnknownTarget, choice_of
 
@@ -67,8 +67,7 @@ class TensorCores:
         return page
 
     def _repr_html_(self) -> str:
-        frame = 'style="width:100%;height:46rem;border:1px solid #8886;border-radius:6px" sandbox'
-        return f'<iframe title="tensor cores" srcdoc="{escape(self.to_html())}" {frame}></iframe>'
+        return page_frame("tensor cores", self.to_html(), "46rem")
 
 
 def tensor_cores(of: str | HasTrace) -> TensorCores:
