@@ -102,8 +102,8 @@ class Listing:
             text = node_text(node)
             if node.op == "call_function":
                 self._places[node] = Place(self.file, len(lines) + 1, node.name, 0, len(text.encode()))
-            origin = place_of(node)
-            lines.append(text + (f"  # {origin}" if origin else ""))
+            behind = [_type_text(node.meta.get("val")), str(place_of(node) or "")]
+            lines.append(f"{text}  # {', '.join(filter(None, behind))}" if node.op != "output" else text)
         self.text = "\n".join(lines) + "\n"
         # without a time, so that `linecache.checkcache` keeps it although there is no such file
         linecache.cache[self.file] = (len(self.text), None, [line + "\n" for line in lines], self.file)
@@ -115,16 +115,15 @@ class Listing:
 
 
 def node_text(node: Any) -> str:
-    """A node on one line: its name, the operation, its operands, and the type of its result."""
-    kind = _type_text(node.meta.get("val"))
+    """A node on one line: its name, the operation and its operands."""
     if node.op == "placeholder":
-        return f"{node.name}: {kind}"
+        return str(node.name)
     if node.op == "output":
         return f"return {node.args[0]}"
     inner = [*[_argument(one) for one in node.args], *[f"{key}={_argument(one)}" for key, one in node.kwargs.items()]]
     is_overload = isinstance(node.target, (str, torch._ops.OpOverload))
     target = node.target if is_overload else getattr(node.target, "__name__", node.target)
-    line = f"{node.name}: {kind} = {str(target).replace('.default', '')}({', '.join(inner)})"
+    line = f"{node.name} = {str(target).replace('.default', '')}({', '.join(inner)})"
     return line if len(line) <= WIDEST else line[: WIDEST - 1] + "…"
 
 
