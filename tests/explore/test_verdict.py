@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bench.verdicts import least_disturbed, programs
-from tinyexplore import Tensor, explore
+from tinyexplore import Device, Tensor, explore
 from tinyexplore.explore.analysis.byhand import throughput as throughput_module
 from tinyexplore.explore.analysis.machine.table import Ceilings
 from tinyexplore.explore.analysis.requests import RequestSource, respond
@@ -138,7 +138,7 @@ def test_disturbed_samples_are_noise_with_the_kind_of_the_fastest_one() -> None:
     found = verdict_of(disturbed)
     assert (found.kind, found.likely, found.tone) == ("noise", "compute", "none")
     assert found.share_of_limit == pytest.approx(0.701)
-    assert "waited for a core for 41 %" in found.text
+    assert "waited for a core for 20 %" in found.text
     calm = replace(disturbed, waited=None)
     assert verdict_of(calm).kind != "noise"
     spread = verdict_of(replace(calm, best_us=600.0))
@@ -151,6 +151,32 @@ def test_where_the_model_takes_longer_than_the_kernel_no_port_is_named() -> None
     found = verdict_of(wrong)
     assert found.kind == "compute" and "divider" not in found.text and "the measurement" in found.text
     assert "divider" in verdict_of(replace(wrong, code_share=0.9)).text
+
+
+def test_a_slow_kernel_without_opts_is_said_to_have_none_and_advice_fits_the_kernel() -> None:
+    strided = replace(BASE, line_use=1 / 16, pattern_us=500.0, worst="x")
+    bare = verdict_of(replace(strided, opts=(), conflict="x", conflict_pitch=1024))
+    assert "no opts" in bare.text and any("use_heuristics" in one.text for one in bare.suggestions)
+    tuned = verdict_of(replace(strided, opts=("VECTOR(0, 8)",)))
+    assert "no opts" not in tuned.text and not any("use_heuristics" in one.text for one in tuned.suggestions)
+    copied = verdict_of(replace(strided, operations=0, opts=("VECTOR(0, 8)",)))
+    assert any("only copies" in one.text for one in copied.suggestions)
+    assert not any("AHEAD" in one.text for one in copied.suggestions)
+    ahead = verdict_of(replace(strided, opts=("AHEAD(1, 2)",)))
+    assert any("AHEAD" in one.text for one in ahead.suggestions)
+
+
+def test_each_rule_is_told_in_sentences() -> None:
+    for rule in RULES:
+        for text in (rule.threshold, rule.reason):
+            assert text[0].isupper() and text.endswith(".") and ";" not in text
+
+
+def test_where_code_cannot_run_here_the_reason_stands_in_place_of_a_verdict() -> None:
+    other = "neoverse-n1" if Device["LLVM"].target.arch == "x86_64" else "skylake"
+    view = explore(lambda: Tensor.ones(8).contiguous() + 1, target=other)
+    with pytest.raises(ValueError, match="cannot run on this machine"):
+        view.kernels[0].verdict()
 
 
 def test_without_samples_there_is_no_verdict() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tinyexplore.explore.analysis.opts import WhatIfError, to_opt
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
-from tinyexplore.explore.analysis.verdict.suggestions import Suggestion
+from tinyexplore.explore.analysis.verdict.suggestions import PREFETCHES, Suggestion
 from tinyexplore.explore.analysis.verdict.verdict import SpeedVerdict
 from tinyexplore.explore.analysis.why.fusions import Edge, Fusions, name_of
 from tinyexplore.explore.tracefile.model import Branch, KernelVariant
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 BUDGET_S = 1.0  # no experiment begins later than that
 MOST = 3  # experiments on one kernel
-PREFETCHES = ("PREFETCH(", "AHEAD(")  # both spellings of the opt
 LANES = 16  # at most, of a VECTOR opt that is tried
 OTHER_OPTS = ("latency", "not vectorized", "strided access", "re-reads", "spills", "one thread", "unaligned loads")
 

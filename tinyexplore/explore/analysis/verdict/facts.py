@@ -64,6 +64,10 @@ class KernelFacts(ReadableRow):
     """The same, of as many threads as shared it."""
     redundant: float = 1.0
     """Accumulations executed / needed."""
+    not_run: str = ""
+    """Why it could not run here."""
+    opts: tuple[str, ...] | None = None
+    """The kernel's opts; None: unknown."""
     unused_dots: str = ""
     """Dot instructions of its types that this machine has and the kernel does not use."""
     gather_us: float = 0.0
@@ -138,7 +142,9 @@ class KernelFacts(ReadableRow):
         """What `as_data` wrote, also by an earlier version."""
         known = {one.name for one in fields(KernelFacts)}
         given = {name: value for name, value in data.items() if name in known}
-        return KernelFacts(**{**given, "missing": tuple(given.get("missing", ()))})
+        opts = given.get("opts")
+        lists = {"missing": tuple(given.get("missing", ())), "opts": None if opts is None else tuple(opts)}
+        return KernelFacts(**{**given, **lists})
 
     @property
     def is_disturbed(self) -> bool:

@@ -120,6 +120,8 @@ class _Loops:
             arithmetic=arithmetic,
             compute_us=operations / peaks[0] / 1e3 if peaks[0] else 0.0,
             own_compute_us=operations / peaks[1] / 1e3 if peaks[1] else 0.0,
+            not_run=self.info.not_run,
+            opts=self.info.opts,
             unused_dots=unused,
             missing=tuple(missing),
         )

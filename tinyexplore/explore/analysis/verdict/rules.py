@@ -32,7 +32,7 @@ OFF = 1.3  # a model that takes so many times the measured time is wrong: it may
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BottleneckRule(ReadableRow):
-    """kind: what the kernel is where `holds`. threshold: as text. reason: why it lies there."""
+    """kind: what the kernel is where `holds`. threshold: when that is, as a sentence. reason: why, as a sentence."""
 
     kind: str
     threshold: str
@@ -162,39 +162,132 @@ def _mixed_bandwidth(facts: KernelFacts) -> bool:
 
 
 RULES = (
-    BottleneckRule("launch overhead", "at most 3 launches", "below, code cannot change the result by 1.5×", _launch),
     BottleneckRule(
-        "redundant work", "4 × the accumulations", "overlap of tiles and padding stay below 1.3", _redundant
+        "launch overhead",
+        "It takes at most 3 launches, or 6 where its work is less than half of one.",
+        "Other code could not make such a kernel 1.5 times faster.",
+        _launch,
     ),
-    BottleneckRule("random access", "gathers explain 35 %", "kernels differ up to 2× from the probe", _random),
     BottleneckRule(
-        "strided access", "less than half of each line", "else it shows 90 % bandwidth, mostly unused", _line_use
+        "redundant work",
+        "It accumulates at least 4 times as often as its result needs.",
+        "Overlapping tiles and padding stay below 1.3 times.",
+        _redundant,
     ),
-    BottleneckRule("compute", "65 % of the limit", "good products reach 66 to 79 % of the peak", _compute),
-    BottleneckRule("bandwidth", "70 % of the limit", "undisturbed streams reach 74 to 117 %", _bandwidth),
     BottleneckRule(
-        "strided access", "1.8 × the bytes, in short runs", "1.0 when each byte comes once", _strided_rereads
+        "random access",
+        "Accesses to places that data choose explain at least 35 % of the time, more than anything else.",
+        "Kernels differ up to 2 times from the measured rate of such accesses.",
+        _random,
     ),
-    BottleneckRule("re-reads", "1.8 × the bytes", "1.0 when each byte comes once", _rereads),
     BottleneckRule(
-        "unaligned loads", "line-crossing loads explain 40 %", "such a load takes 2.2 × an aligned one", _unaligned
+        "strided access",
+        "It uses less than half of each cache line that it fetches.",
+        "The unused bytes take as long as the used ones.",
+        _line_use,
     ),
-    BottleneckRule("strided access", "runs < 4 KB explain 50 %", "hardware prefetch stops at 4 KB", _short_runs),
-    BottleneckRule("latency", "1.5 × the busiest port", "tiles bound by ports show 1.0 to 1.25", _chain),
-    BottleneckRule("not vectorized", "no vector instruction", "a vector holds 4 to 16 values", _scalar),
-    BottleneckRule("spills", "8 % of the instructions", "good tiles have none", _spills),
-    BottleneckRule("strided access", "conflict at 1 KB or more", "padding the row gave 2.1 to 2.3×", _conflicts),
     BottleneckRule(
-        "one thread", "45 % of one thread's limit", "then the other cores are the largest factor", _one_thread
+        "compute",
+        "Its arithmetic at the measured peak takes at least 65 % of the time.",
+        "Good matrix products reach 66 to 79 % of the peak.",
+        _compute,
     ),
-    BottleneckRule("bandwidth", "70 % of its threads' limit", "a small kernel is not divided", _own_bandwidth),
     BottleneckRule(
-        "random access", "gathers explain 12 %, instructions less", "others disturb caches of a table", _random_left
+        "bandwidth",
+        "Its bytes at the measured bandwidth take at least 70 % of the time.",
+        "Undisturbed streams reach 74 to 117 %.",
+        _bandwidth,
     ),
-    BottleneckRule("compute", "instructions explain 60 %", "the model explained 77 to 94 % of such code", _ports),
-    BottleneckRule("bandwidth", "memory explains 60 %", "the edge of the rule above", _memory_left),
-    BottleneckRule("compute", "with memory, 50 %", "both take part; instructions more", _mixed_compute),
-    BottleneckRule("bandwidth", "with instructions, 50 %", "both take part; memory more", _mixed_bandwidth),
+    BottleneckRule(
+        "strided access",
+        "Its bytes come at least 1.8 times from beyond the L2, in runs shorter than a cache line.",
+        "Read in order, each byte comes once.",
+        _strided_rereads,
+    ),
+    BottleneckRule(
+        "re-reads",
+        "Its bytes come at least 1.8 times from beyond the L2.",
+        "With a tile that stays in the cache, each byte comes once.",
+        _rereads,
+    ),
+    BottleneckRule(
+        "unaligned loads",
+        "Loads that cross cache lines explain at least 40 % of the time.",
+        "Such a load takes 2.2 times as long as an aligned one.",
+        _unaligned,
+    ),
+    BottleneckRule(
+        "strided access",
+        "Runs of less than 4 KB, far apart, explain at least 50 % of the time.",
+        "Hardware prefetch stops at the end of 4 KB.",
+        _short_runs,
+    ),
+    BottleneckRule(
+        "latency",
+        "An iteration takes at least 1.5 times as long as its busiest port needs.",
+        "Iterations that ports limit take 1.0 to 1.25 times as long.",
+        _chain,
+    ),
+    BottleneckRule(
+        "not vectorized",
+        "Its busiest loop has no vector instruction.",
+        "A vector instruction computes 4 to 16 values.",
+        _scalar,
+    ),
+    BottleneckRule(
+        "spills",
+        "At least 8 % of the instructions of its busiest loop use the stack.",
+        "Register tiles that fit need none.",
+        _spills,
+    ),
+    BottleneckRule(
+        "strided access",
+        "Its rows lie at a multiple of 1 KB, so that few sets of the cache hold them.",
+        "Longer rows made such kernels 2.1 to 2.3 times faster.",
+        _conflicts,
+    ),
+    BottleneckRule(
+        "one thread",
+        "One thread of several works, and reaches at least 45 % of its limit.",
+        "The other cores are then the largest factor that is left.",
+        _one_thread,
+    ),
+    BottleneckRule(
+        "bandwidth",
+        "Its bytes take at least 70 % of the time at the bandwidth of the threads that it uses.",
+        "A small kernel is not divided among all threads.",
+        _own_bandwidth,
+    ),
+    BottleneckRule(
+        "random access",
+        "Accesses to places that data choose explain at least 12 % of the time, and its instructions less.",
+        "Other work evicts a table from the caches.",
+        _random_left,
+    ),
+    BottleneckRule(
+        "compute",
+        "Its instructions explain at least 60 % of the time.",
+        "The model explained 77 to 94 % of such loops.",
+        _ports,
+    ),
+    BottleneckRule(
+        "bandwidth",
+        "Memory explains at least 60 % of the time.",
+        "How much of the waiting overlaps with work is not known.",
+        _memory_left,
+    ),
+    BottleneckRule(
+        "compute",
+        "Its instructions and memory explain half of the time, its instructions more.",
+        "Both take part.",
+        _mixed_compute,
+    ),
+    BottleneckRule(
+        "bandwidth",
+        "Memory and its instructions explain half of the time, memory more.",
+        "Both take part.",
+        _mixed_bandwidth,
+    ),
 )
 
 
@@ -204,7 +297,7 @@ def judge(facts: KernelFacts) -> tuple[str, str, BottleneckRule | None]:
     ValueError for a kernel without samples.
     """
     if not facts.time_us:
-        raise ValueError(f"kernel {facts.kernel} has no samples: capture it with repeat=10")
+        raise ValueError(f"kernel {facts.kernel} has no samples: {facts.not_run or 'capture it with repeat=10'}")
     rule = next((one for one in RULES if one.holds(facts)), None)
     likely = rule.kind if rule is not None else "unexplained"
     return ("noise" if facts.is_disturbed else likely), likely, rule

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from tinyexplore.explore.analysis.verdict.facts import KernelFacts
 from tinyexplore.explore.tracefile.readable import ReadableRow
 
+PREFETCHES = ("PREFETCH(", "AHEAD(")  # both spellings of the opt
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Suggestion(ReadableRow):
@@ -39,6 +41,8 @@ def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
         yield Suggestion(
             f"{facts.unused_dots} instructions (opt TC): this machine has them, and the kernel does not use them."
         )
+    if facts.opts == () and facts.share < 0.5 and kind not in ("launch overhead", "random access"):
+        yield Suggestion("Let the heuristics choose opts: capture it without noopt=1, or kernel.use_heuristics().")
     match kind:
         case "bandwidth" if facts.level == "memory":
             yield Suggestion("Fuse it with the kernel that makes or reads its data, or use a narrower type.")
@@ -50,9 +54,17 @@ def suggestions_for(kind: str, facts: KernelFacts) -> Iterator[Suggestion]:
         case "random access":
             yield Suggestion("Sort the indices first: then neighbours come from the same cache line.")
         case "strided access":
-            yield Suggestion(f"{facts.worst or facts.conflict or 'operand'}.contiguous() before, if it is read again.")
+            if not facts.operations:
+                yield Suggestion("This kernel only copies. Where its result is read once, read the view instead.")
+            else:
+                name = facts.worst or facts.conflict or "the operand"
+                yield Suggestion(
+                    f"Where several kernels read {name} in this order, store it once in this order before."
+                )
             if facts.conflict:
-                yield Suggestion(f"Pad the rows of {facts.conflict} by 16 elements, or leave out PREFETCH.")
+                yield Suggestion(f"Make the rows of {facts.conflict} longer by a cache line: 16 elements of float32.")
+            if any(opt.startswith(PREFETCHES) for opt in facts.opts or ()):
+                yield Suggestion("Leave out the prefetch (opt AHEAD).")
         case "re-reads":
             yield Suggestion("A larger tile: UPCAST of the axis along which the operand comes again.")
         case "redundant work":

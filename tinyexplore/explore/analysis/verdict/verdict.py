@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from tinyexplore.explore.analysis.verdict.facts import KernelFacts
+from tinyexplore.explore.analysis.verdict.facts import WAKES, KernelFacts
 from tinyexplore.explore.analysis.verdict.rules import OFF, RULES, BottleneckRule, explains, judge
 from tinyexplore.explore.analysis.verdict.suggestions import Suggestion, suggestions_for
 from tinyexplore.explore.tracefile.counted import count_text
@@ -77,7 +77,7 @@ class SpeedVerdict(Readable):
 
     def _notes(self) -> tuple[str, ...]:
         missing = f"Not known: {'; '.join(self.missing)}." if self.missing else ""
-        rule = f"Rule: {self.reason}." if self.reason else ""
+        rule = f"Rule: {self.reason}" if self.reason else ""
         return tuple(one for one in (rule, missing) if one)
 
     def _repr_html_(self) -> str:
@@ -123,7 +123,7 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
         kernel=facts.kernel,
         name=facts.name,
         likely=likely,
-        reason=f"{rule.threshold}; {rule.reason}" if rule is not None else "no rule holds",
+        reason=f"{rule.threshold} {rule.reason}" if rule is not None else "No rule explains the time.",
         missing=facts.missing,
         facts=facts,
     )
@@ -133,22 +133,34 @@ def verdict_of(facts: KernelFacts, suggestions: Sequence[Suggestion] = ()) -> Sp
 
 
 def _sentence(facts: KernelFacts, kind: str, likely: str, rule: BottleneckRule | None) -> str:
-    text = _KERNEL_TEXTS[likely](facts) + _model_text(facts, likely)
+    text = _KERNEL_TEXTS[likely](facts) + _opts_text(facts, likely) + _model_text(facts, likely)
     if kind == "noise":
-        waited = f"Its threads waited for a core for {100 * (facts.waited or 0):.0f} % of the time"
+        why = f"each thread waited for a core for {_waited(facts)} of the time"
         if facts.is_spread:
-            waited = (
-                f"The fastest sample took {duration_text(facts.best_us)}, the median {duration_text(facts.time_us)}"
-            )
-        return f"Noise: something disturbed the samples. {waited}. By the fastest sample: {text}"
+            why = f"the fastest took {duration_text(facts.best_us)}, the median {duration_text(facts.time_us)}"
+        return f"{text} By the fastest sample; noise in the others: {why}."
     return text
 
 
+def _opts_text(facts: KernelFacts, likely: str) -> str:
+    """Where a slow kernel has no opts: what that means."""
+    if facts.opts is None or facts.opts or facts.share >= 0.5 or likely in ("launch overhead", "random access"):
+        return ""
+    return " It has no opts: one element at a time, on one thread."
+
+
+def _waited(facts: KernelFacts) -> str:
+    return f"{100 * (facts.waited or 0.0) / max(facts.threads, 1):.0f} %"
+
+
 def _slow(facts: KernelFacts) -> str:
-    """How far from the limit: "fast" or "4.2× its limit"."""
+    """How far from the limit: "76 % of its limit", or "Slow: it takes 4.2 times the least time"."""
     if not facts.share:
         return "No ceiling is known"
-    return f"Slow: {1 / facts.share:.2g}× its limit" if facts.share < 0.5 else f"{_percent(facts.share)} of its limit"
+    if facts.share >= 0.5:
+        return f"{_percent(facts.share)} of its limit"
+    times = 1 / facts.share
+    return f"Slow: it takes {f'{times:,.0f}' if times >= 10 else f'{times:.2g}'} times the least time"
 
 
 def _percent(share: float) -> str:
@@ -292,10 +304,12 @@ def _evidence(facts: KernelFacts) -> list[Evidence]:
         found.append(Evidence("launch", duration_text(facts.launch_us), "timing"))
     if facts.least_us[0]:
         rate = f"{_rate(facts.bytes_moved, facts.judged_us)} of {_rate(facts.bytes_moved, facts.least_us[0])} GB/s"
-        found.append(Evidence("bytes", f"{_bytes(facts.bytes_moved)}, {rate}, {facts.level}", "roofline"))
+        text = f"{_bytes(facts.bytes_moved)}, {rate}, {facts.level}{_of_threads(facts)}"
+        found.append(Evidence("bytes", text, "roofline"))
     if facts.least_us[1] and facts.operations:
         used, most = _rate(facts.operations, facts.judged_us), _rate(facts.operations, facts.least_us[1])
-        found.append(Evidence("arithmetic", f"{used} of {most} G op/s, {facts.arithmetic}", "roofline"))
+        rate = f"{used} of {most} G op/s, {facts.arithmetic}{_of_threads(facts)}"
+        found.append(Evidence("arithmetic", rate, "roofline"))
     found.append(Evidence("threads", f"{facts.threads} of {facts.all_threads}", "timing"))
     if facts.single_us:
         found.append(Evidence("on one thread", duration_text(facts.single_us), "timing"))
@@ -316,8 +330,15 @@ def _evidence(facts: KernelFacts) -> list[Evidence]:
     if facts.has_model:
         found.append(Evidence("cycles an iteration", _cycles(facts), "throughput"))
     if facts.waited is not None:
-        found.append(Evidence("waited for a core", f"{100 * facts.waited:.0f} %", "timing"))
+        found.append(Evidence("waited for a core", f"each thread {_waited(facts)} of the time", "timing"))
     return found
+
+
+def _of_threads(facts: KernelFacts) -> str:
+    """Whose rates a short kernel is held against, where it does not use all threads."""
+    if facts.judged_us > WAKES or facts.threads == facts.all_threads:
+        return ""
+    return f" (limit of {count_text(facts.threads, 'thread')})"
 
 
 def _cycles(facts: KernelFacts) -> str:
@@ -331,7 +352,7 @@ def program_verdict(title: str, parts: Sequence[SpeedVerdict], counts: Sequence[
     """The verdict on a program, by the kernel that takes longest. counts: launches of each. unknown: kernels without
     a verdict. ValueError where there is none at all."""
     if not parts:
-        raise ValueError("no kernel of this program has a verdict: capture it with repeat=10 on a CPU")
+        raise ValueError("no kernel of this program has a verdict: none ran here and was timed")
     times = [(one.facts.judged_us if one.facts is not None else 0.0) * count for one, count in zip(parts, counts)]
     total = sum(times)
     order = sorted(range(len(parts)), key=lambda place: -times[place])
