@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -424,8 +425,10 @@ def _config_changes(options: dict[str, Any]) -> dict[str, Any]:
     for name, value in options.items():
         known = _CONFIG_NAMES.get(name.lower())
         if known is None:
-            names = ", ".join(("repeat", "title", "executor", "keep_inputs", "record_iterations", *_CONFIG_NAMES))
-            raise ValueError(f"unknown option {name!r}; known: {names}")
+            names = ("repeat", "title", "executor", "keep_inputs", "record_iterations", *_CONFIG_NAMES)
+            close = get_close_matches(name.lower(), names, 1)
+            meant = f"did you mean {close[0]}? All options: " if close else "known: "
+            raise ValueError(f"unknown option {name!r}; {meant}{', '.join(names)}")
         if known == "DEVICE" and value is None:
             value = ""
         check_option(known, value)
