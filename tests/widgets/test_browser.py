@@ -31,7 +31,8 @@ pytestmark = pytest.mark.browser
 def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
     """Opens a trace; at the end of the test, no page may have raised an error or asked the network for anything.
 
-    `busy`: then goes to the end of the pass that did most. `mode`: what the reader chose before, "" for nothing.
+    `busy`: then goes to the end of the pass that did most. `mode` and `flow` (the graph's direction): what the reader
+    chose before, "" for nothing.
     """
     pages = []
     errors: list[str] = []
@@ -46,6 +47,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         height: int = 800,
         mode: str = "workbench",
         link: str = "",
+        flow: str = "down",
     ) -> Any:
         path = tmp_path / f"trace{len(pages)}.html"
         path.write_text(page(trace), encoding="utf-8")
@@ -53,10 +55,10 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         tab.on("request", lambda request: requests.append(request.url))
-        if mode:
-            tab.add_init_script(
-                f"localStorage.getItem('tinyexplore.mode') ?? localStorage.setItem('tinyexplore.mode', '{mode}')"
-            )
+        for name, chosen in (("mode", mode), ("flow", flow)):
+            if chosen:
+                key = f"tinyexplore.{name}"
+                tab.add_init_script(f"localStorage.getItem('{key}') ?? localStorage.setItem('{key}', '{chosen}')")
         tab.goto(path.as_uri() + link)
         tab.wait_for_selector("html[data-tinyexplore=ready]", state="attached", timeout=milliseconds(15))
         pages.append(tab)
@@ -107,13 +109,14 @@ SMALLEST_WORDS = """() => {
 def test_it_opens_with_the_tensors_framed_by_kernel_inputs_on_top_and_legible(open_page: Open, width: int) -> None:
     tab = open_page(busy=False, width=width, height=900)
     assert tab.inner_text(".graph .title b") == "Tensor graph"
-    names = tab.evaluate("[...document.querySelectorAll('.frame .name')].map((name) => name.textContent)")
+    names = tab.evaluate("[...document.querySelectorAll('.frame:not(.product) .name')].map((name) => name.textContent)")
     assert names == ["kernel 0 · r_64_32_48", "kernel 1 · softmax_64_32"]
     assert tab.evaluate(SMALLEST_WORDS) >= 11
     canvas = tab.query_selector(".canvas").bounding_box()
-    highest = min(tab.query_selector_all(".boxes .box"), key=lambda box: box.bounding_box()["y"])
-    assert highest.query_selector(".label").text_content() == "BUFFER"
-    assert canvas["y"] <= highest.bounding_box()["y"] <= canvas["y"] + 40
+    axis = "y" if tab.get_attribute(".graph", "data-flow") == "down" else "x"  # inputs on top, or at the left
+    first = min(tab.query_selector_all(".boxes .box"), key=lambda box: box.bounding_box()[axis])
+    assert first.query_selector(".label").text_content() == "BUFFER"
+    assert canvas[axis] <= first.bounding_box()[axis] <= canvas[axis] + 40
     assert state(tab)["cursor"]["kernel"] == 0
     assert "an output of the program" in tab.inner_text(".diff") or tab.query_selector(".decision")
 

@@ -10,6 +10,7 @@ export type {
   Obstacle,
   ReturnSite,
   Question,
+  PatternPart,
   RuleAttempt,
   WhyKernels,
   WhyNot,

@@ -1,12 +1,14 @@
-// The layout of a graph whose nodes belong to kernels: each kernel's boxes alone in a frame, then the frames and
-// the boxes of no kernel as one graph.
+// The layout of a graph whose nodes belong to groups, to kernels or to products: each group's boxes alone in a frame, then
+// the frames and the boxes of no group as one graph. A frame may have frames inside.
 
+import type { Flow } from "./flow";
 import type { Box, Layout, RoutedEdge } from "./layout";
-import { layout } from "./layouts";
+import { arranged } from "./layouts";
 
-/** Where a kernel's frame is drawn. */
+/** Where a kernel's frame is drawn, or inside of it that of a product (the node of its sum). */
 export interface Frame {
   kernel: number;
+  product: number | null;
   left: number;
   top: number;
   width: number;
@@ -22,6 +24,14 @@ interface Edge {
   readonly dst: number;
 }
 
+export interface FrameOptions {
+  flow?: Flow;
+  /** Height of a frame's heading. */
+  header?: number;
+  /** The layout of a group's own boxes; one without frames where nothing is said. */
+  inside?: (boxes: readonly Box[], edges: readonly Edge[]) => Layout & { frames?: Frame[] };
+}
+
 export const FRAME_PADDING = 14;
 export const FRAME_HEADER = 40;
 
@@ -35,7 +45,10 @@ export function framedLayout(
   edges: readonly Edge[],
   kernelOf: (id: number) => number | null,
   titleWidth: (kernel: number) => number,
+  { flow = "down", header = FRAME_HEADER, inside }: FrameOptions = {},
 ): Framed | null {
+  const laid: NonNullable<FrameOptions["inside"]> =
+    inside ?? ((nodes, lines) => arranged({ nodes, edges: lines, flow }));
   const groups = new Map<number, Box[]>();
   const owner = new Map<number, number | null>();
   for (const box of boxes) {
@@ -53,7 +66,7 @@ export function framedLayout(
   const inner = new Map(
     [...groups].map(([kernel, own]) => {
       const lines = edges.filter((edge) => isInner(edge) && owner.get(edge.src) === kernel);
-      return [kernel, layout({ nodes: own, edges: lines })] as const;
+      return [kernel, laid(own, lines)] as const;
     }),
   );
   const outerBoxes = boxes
@@ -61,7 +74,7 @@ export function framedLayout(
     .map(({ id, width, height }): Box => ({ id, width, height }));
   for (const [kernel, { width, height }] of inner) {
     const wide = Math.max(width, titleWidth(kernel)) + 2 * FRAME_PADDING;
-    outerBoxes.push({ id: frameId(kernel), width: wide, height: height + FRAME_HEADER + 2 * FRAME_PADDING });
+    outerBoxes.push({ id: frameId(kernel), width: wide, height: height + header + 2 * FRAME_PADDING });
   }
   const outerEdges = [
     ...new Map(
@@ -75,7 +88,7 @@ export function framedLayout(
     )
   )
     return null;
-  const outer = layout({ nodes: outerBoxes, edges: outerEdges });
+  const outer = arranged({ nodes: outerBoxes, edges: outerEdges, flow });
   const sizes = new Map(outerBoxes.map((box) => [box.id, box]));
   const positions = new Map<number, { x: number; y: number }>();
   const frames: Frame[] = [];
@@ -83,10 +96,12 @@ export function framedLayout(
   for (const [kernel, made] of inner) {
     const { x, y } = outer.positions.get(frameId(kernel))!;
     const { width, height } = sizes.get(frameId(kernel))!;
-    const frame = { kernel, left: x - width / 2, top: y - height / 2, width, height };
+    const frame = { kernel, product: null, left: x - width / 2, top: y - height / 2, width, height };
     frames.push(frame);
     const dx = x - made.width / 2 - made.left;
-    const dy = frame.top + FRAME_HEADER + FRAME_PADDING - made.top;
+    const dy = frame.top + header + FRAME_PADDING - made.top;
+    for (const one of made.frames ?? [])
+      frames.push({ ...one, kernel, product: one.kernel, left: one.left + dx, top: one.top + dy });
     for (const [id, at] of made.positions) positions.set(id, { x: at.x + dx, y: at.y + dy });
     for (const edge of made.edges)
       drawnEdges.push({ ...edge, points: edge.points.map(([px, py]) => [px + dx, py + dy]) });
@@ -97,24 +112,29 @@ export function framedLayout(
   const routeOf = ({ src, dst }: Edge): RoutedEdge => routes.get(`${outerOf(src)} ${outerOf(dst)}`)!;
   const entries = new Map<number, Edge[]>(); // what comes into a box from outside, from left to right
   for (const edge of crossing) entries.set(edge.dst, [...(entries.get(edge.dst) ?? []), edge]);
-  for (const list of entries.values()) list.sort((a, b) => positions.get(a.src)!.x - positions.get(b.src)!.x);
+  const isDown = flow === "down";
+  const across = (id: number): number => positions.get(id)![isDown ? "x" : "y"];
+  for (const list of entries.values()) list.sort((a, b) => across(a.src) - across(b.src));
   for (const [dst, list] of entries) {
     list.forEach((edge, i) => {
       const route = routeOf(edge);
-      const [from, to, box] = [positions.get(edge.src)!, positions.get(dst)!, byId.get(dst)!];
-      const port = to.x + ((i + 1) / (list.length + 1) - 0.5) * 0.8 * box.width;
-      const points = reroute(
-        route.points,
-        from.x,
-        from.y + byId.get(edge.src)!.height / 2,
-        port,
-        to.y - box.height / 2,
-      );
+      const [source, box] = [byId.get(edge.src)!, byId.get(dst)!];
+      const [long, broad] = isDown ? [source.height, box.width] : [source.width, box.height];
+      const port = across(dst) + ((i + 1) / (list.length + 1) - 0.5) * 0.8 * broad;
+      const start = positions.get(edge.src)![isDown ? "y" : "x"] + long / 2;
+      const end = positions.get(dst)![isDown ? "y" : "x"] - (isDown ? box.height : box.width) / 2;
+      const points = isDown
+        ? reroute(route.points, across(edge.src), start, port, end)
+        : reroute(route.points.map(exchanged), across(edge.src), start, port, end).map(exchanged);
       drawnEdges.push({ src: edge.src, dst, long: route.long, points });
     });
   }
-  frames.sort((a, b) => a.kernel - b.kernel);
+  frames.sort((a, b) => Number(a.product !== null) - Number(b.product !== null) || a.kernel - b.kernel);
   return { ...outer, positions, edges: drawnEdges, frames };
+}
+
+function exchanged([x, y]: readonly [number, number]): [number, number] {
+  return [y, x];
 }
 
 function frameId(kernel: number): number {

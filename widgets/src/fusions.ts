@@ -1,5 +1,6 @@
 // What the scheduler made of each edge between LazyBuffers: the counterpart of tinyexplore/explore/analysis/why/fusions.py.
 
+import type { Flow } from "./flow";
 import { grouped } from "./format";
 import { h, s } from "./dom";
 import type { Compared, Decision } from "./model";
@@ -90,11 +91,14 @@ export function comparisons({ compared }: { compared: Compared[] }): Element {
 }
 
 /** The mark on an edge, at its middle: two bars where it is cut, a dot where it is fused, a ring where it is computed again. */
-export function markOf(fate: Fate, points: readonly [number, number][], text: string): SVGElement {
+export function markOf(fate: Fate, points: readonly [number, number][], text: string, flow: Flow): SVGElement {
   const half = (points.length - 1) / 2;
   const [a, b] = [points[Math.floor(half)], points[Math.ceil(half)]];
   const [x, y] = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
-  const [dx, dy] = a === b ? [0, 1] : [2 * (b[0] - a[0]), b[1] - a[1]]; // an edge leaves and arrives upright, and leans between
+  // an edge leaves and arrives along the flow, and leans between
+  const lean = flow === "down" ? [2, 1] : [1, 2];
+  const straight = flow === "down" ? [0, 1] : [1, 0];
+  const [dx, dy] = a === b ? straight : [lean[0] * (b[0] - a[0]), lean[1] * (b[1] - a[1])];
   const turn = fate.mark === "cut" ? ` rotate(${(Math.atan2(dy, dx) * (180 / Math.PI) - 90).toFixed(0)})` : "";
   const shape =
     fate.mark === "cut" ? s("path", { d: "M-7-3H7M-7 3H7" }) : s("circle", { r: fate.mark === "fused" ? 2.6 : 3.6 });

@@ -16,6 +16,7 @@ import {
   type Layers,
   type Point,
 } from "./layers";
+import type { Flow } from "./flow";
 import { indexRows, initialRows, orderByPrevious, reduceCrossings, swapNeighbours } from "./ordering";
 import { arrange, frameOf, placeX, placeY, type Frame } from "./placing";
 
@@ -89,20 +90,22 @@ export function layout(
   return finish(layers, x, y, top, bottom);
 }
 
-/** An SVG path through the points: vertical where they stand above one another, else an S-curve. */
-export function edgePath(points: readonly (readonly [number, number])[]): string {
+/** An SVG path through the points: straight along the flow where they stand in a line, else an S-curve. */
+export function edgePath(points: readonly (readonly [number, number])[], flow: Flow = "down"): string {
+  const isDown = flow === "down";
+  const text = (along: number | string, across: number): string =>
+    isDown ? `${short(across)} ${along}` : `${along} ${short(across)}`;
   let path = "";
-  let lastX = 0;
-  let lastY = 0;
+  let last: readonly [along: number, across: number] = [0, 0];
   points.forEach(([px, py], i) => {
-    if (i === 0) path = `M${short(px)} ${short(py)}`;
-    else if (px === lastX) path += `V${short(py)}`;
+    const [along, across] = isDown ? [py, px] : [px, py];
+    if (i === 0) path = `M${text(short(along), across)}`;
+    else if (across === last[1]) path += `${isDown ? "V" : "H"}${short(along)}`;
     else {
-      const middle = short((lastY + py) / 2);
-      path += `C${short(lastX)} ${middle} ${short(px)} ${middle} ${short(px)} ${short(py)}`;
+      const middle = short((last[0] + along) / 2);
+      path += `C${text(middle, last[1])} ${text(middle, across)} ${text(short(along), across)}`;
     }
-    lastX = px;
-    lastY = py;
+    last = [along, across];
   });
   return path;
 }

@@ -161,12 +161,14 @@ export interface OptLaw {
   after: string;
 }
 
-/** An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind. */
+/** An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind. axis: the name of the axis that it changes, with its size before: "g1 of 32". "" where it was rejected. made: the names of the axes that are new after it. */
 export interface OptStep {
   opt: string;
   applied: boolean;
   reason: string;
   laws: number[];
+  axis: string;
+  made: string[];
 }
 
 /** What a decision chose from: each of `options` with its score, and the one `chosen`, "" for none of them. `least`: the lowest score is the best. */
@@ -742,6 +744,8 @@ export const SHAPES: Readonly<Record<string, Readonly<Record<string, readonly un
     applied: ["bool"],
     reason: ["str"],
     laws: [{"many": {"index": "laws", "before": false}}, []],
+    axis: ["str", ""],
+    made: [{"many": "str"}, []],
   },
   Weighed: {
     what: ["str"],

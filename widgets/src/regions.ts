@@ -1,6 +1,7 @@
 // Regions: several nodes drawn as one box with their true count. In the LazyBuffer graph, what one call of one Python
 // line gave one kernel, or all of a kernel; in a UOp graph, unrolled copies: the copies that unrolling made of one computation.
 
+import type { ProductGroup } from "./products";
 import type { TraceIndex } from "./provenance";
 import type { ShownGraph } from "./replay";
 
@@ -61,6 +62,14 @@ function adopt(graph: ShownGraph, groups: Map<number, number[]>): void {
     if (owner.has(source) || kernel === undefined || others.length > 0) continue;
     groups.get(kernel)!.push(source);
   }
+}
+
+/** The LazyBuffer graph with one box for each of these products. */
+export function contractProducts(graph: ShownGraph, products: readonly ProductGroup[]): Contracted {
+  return untangled(
+    graph,
+    products.map(({ members }) => members),
+  );
 }
 
 function isOpen(region: number[], open: Set<number>): boolean {

@@ -205,7 +205,17 @@ export interface Obstacle {
   places: ReturnSite[];
 }
 
-/** A rule asked of a node. verdict: "fires", "stopped" by `obstacle`, or "unknown", as it would have to be told something that is not known here. `first`: of those that fire, the one that the pass takes. `passed` of `parts` of its pattern match; `bound`: what its names stand for; `after`: what it makes. `at`: the node of the trace at which the obstacle stands. */
+/** One part of a rule's pattern beside the node that it was compared with. place: the way to it in the pattern: which source, of that one which ... wanted: what it wants: operations, a constant, or the name that any node may have. state: whether the node matched; the match stopped at the one that "differs". path: the way to the node: which source, of that one which ... found: the node as text; "" where the match did not reach it. at: the node of the trace; None where it is not known. */
+export interface PatternPart {
+  place: number[];
+  wanted: string;
+  state: "matched" | "differs" | "not reached";
+  path: number[];
+  found: string;
+  at: number | null;
+}
+
+/** A rule asked of a node. verdict: "fires", "stopped" by `obstacle`, or "unknown", as it would have to be told something that is not known here. `first`: of those that fire, the one that the pass takes. `passed` of `parts` of its pattern match; `bound`: what its names stand for; `after`: what it makes. `at`: the node of the trace at which the obstacle stands. `pattern`: its parts, the whole first, beside the nodes that they were compared with. */
 export interface RuleAttempt {
   rule: string;
   law: string;
@@ -221,6 +231,7 @@ export interface RuleAttempt {
   after: string;
   obstacle: Obstacle | null;
   at: number | null;
+  pattern: PatternPart[];
 }
 
 /** What can be said of a node of a trace at one step of a pass: the rules that `fired` on it or made it, those that `could` fire now, in the order of the pass, and those that are `stopped`, the nearest miss first. */

@@ -72,6 +72,8 @@ export interface FoldOptions {
   cone: Set<number> | null;
   /** at most so many edges away (null: all of it). */
   hops: number | null;
+  /** Views that have a box of their own all the same. */
+  stay?: ReadonlySet<number>;
   /** Boxes kept first when the budget is short. */
   keep: Set<number>;
   /** The words of a box: with the names that the user's Python has for things. */
@@ -344,14 +346,15 @@ function innerViews(
   graph: ShownGraph,
   users: Map<number, number[]>,
   constants: Map<number, string>,
-  { keep, regions }: FoldOptions,
+  { keep, regions, stay }: FoldOptions,
 ): Set<number> {
   const found = new Set<number>();
   const roots = new Set(graph.root);
   for (const [id, { node: nodeId }] of graph.nodes) {
     const node = trace.nodes[nodeId];
     const isView = node.kind === "lazybuffer" && node.group === "movement" && node.src.length > 0;
-    const stays = roots.has(id) || keep.has(id) || regions?.has(id) || constants.has(id) || !users.has(id);
+    const stays =
+      roots.has(id) || keep.has(id) || stay?.has(id) || regions?.has(id) || constants.has(id) || !users.has(id);
     if (isView && !stays) found.add(id);
   }
   return found;

@@ -4,7 +4,7 @@
 import type { Box, Edge, Point } from "./layers";
 import type { Layout, RoutedEdge } from "./layout";
 
-const ROW = 78; // from one row of boxes to the next, as in placing.ts
+const BETWEEN = 38; // from one row of boxes to the next, as in placing.ts
 const GAP = 14;
 const COLUMN = 40; // by which a place is looked for to the left and right
 const REACH = 16; // columns
@@ -34,7 +34,8 @@ export function steadyLayout(
     sources.set(dst, [...(sources.get(dst) ?? []), src]);
     users.set(src, [...(users.get(src) ?? []), dst]);
   }
-  const room = new Room(placed.values());
+  const row = rowOf(nodes);
+  const room = new Room(placed.values(), row);
   for (const box of inOrder(fresh, sources)) {
     const above = (sources.get(box.id) ?? []).flatMap((id) => placed.get(id) ?? []);
     const below = (users.get(box.id) ?? []).flatMap((id) => placed.get(id) ?? []);
@@ -44,7 +45,12 @@ export function steadyLayout(
   }
   const upwards = edges.filter(({ src, dst }) => placed.get(src)!.y >= placed.get(dst)!.y).length;
   if (upwards > Math.max(2, MOST_UPWARDS * edges.length)) return null;
-  return drawing(placed, edges);
+  return drawing(placed, edges, row);
+}
+
+/** From the middle of one row to that of the next. */
+function rowOf(boxes: readonly Box[]): number {
+  return Math.max(...boxes.map(({ height }) => height)) + BETWEEN;
 }
 
 /** Sources first, as far as there are no cycles. */
@@ -69,11 +75,11 @@ function placeFor({ width, height }: Box, above: readonly Point[], below: readon
   const middle = near.length > 0 ? near.reduce((sum, { x }) => sum + x, 0) / near.length : room.middle;
   const lowest = Math.max(...above.map(({ y }) => y)); // -Infinity of none
   const highest = Math.min(...below.map(({ y }) => y));
-  const start = above.length > 0 ? lowest + ROW : below.length > 0 ? highest - ROW : room.bottom + ROW;
+  const start = above.length > 0 ? lowest + room.row : below.length > 0 ? highest - room.row : room.bottom + room.row;
   let best: Placed | null = null;
   let least = Infinity;
   for (const rows of [0, -0.5, -0.25, 0.5, 1, -1, 2, -2]) {
-    const y = start + rows * ROW;
+    const y = start + rows * room.row;
     const wrong = (y <= lowest ? 1 : 0) + (y >= highest ? 1 : 0);
     for (let column = 0; column <= 2 * REACH; column += 1) {
       const x = middle + (column % 2 === 0 ? column / 2 : -(column + 1) / 2) * COLUMN;
@@ -94,14 +100,17 @@ class Room {
   bottom = 0;
   middle = 0;
 
-  constructor(boxes: Iterable<Placed>) {
+  constructor(
+    boxes: Iterable<Placed>,
+    readonly row: number,
+  ) {
     const all = [...boxes];
     for (const box of all) this.add(box);
     this.middle = all.reduce((sum, { x }) => sum + x, 0) / Math.max(1, all.length);
   }
 
   add(box: Placed): void {
-    for (const row of rowsOf(box, 0)) {
+    for (const row of this.rowsOf(box, 0)) {
       const list = this.rows.get(row);
       if (list === undefined) this.rows.set(row, [box]);
       else list.push(box);
@@ -114,13 +123,13 @@ class Room {
     const meets = (other: Placed): boolean =>
       Math.abs(other.x - box.x) < (other.width + box.width) / 2 + GAP &&
       Math.abs(other.y - box.y) < (other.height + box.height) / 2 + GAP;
-    return rowsOf(box, GAP).every((row) => !(this.rows.get(row) ?? []).some(meets));
+    return this.rowsOf(box, GAP).every((row) => !(this.rows.get(row) ?? []).some(meets));
   }
 
   /** Whether a line meets a box other than those at its ends. */
   isCrossed([x0, y0]: readonly [number, number], [x1, y1]: readonly [number, number]): boolean {
-    const first = Math.floor(Math.min(y0, y1) / ROW);
-    const last = Math.floor(Math.max(y0, y1) / ROW);
+    const first = Math.floor(Math.min(y0, y1) / this.row);
+    const last = Math.floor(Math.max(y0, y1) / this.row);
     for (let row = first; row <= last; row += 1) {
       for (const { x, y, width, height } of this.rows.get(row) ?? []) {
         if (y - height / 2 <= Math.min(y0, y1) || y + height / 2 >= Math.max(y0, y1)) continue;
@@ -130,16 +139,16 @@ class Room {
     }
     return false;
   }
+
+  private rowsOf({ y, height }: Placed, margin: number): number[] {
+    const first = Math.floor((y - height / 2 - margin) / this.row);
+    const last = Math.floor((y + height / 2 + margin) / this.row);
+    return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+  }
 }
 
-function rowsOf({ y, height }: Placed, margin: number): number[] {
-  const first = Math.floor((y - height / 2 - margin) / ROW);
-  const last = Math.floor((y + height / 2 + margin) / ROW);
-  return Array.from({ length: last - first + 1 }, (_, i) => first + i);
-}
-
-function drawing(placed: ReadonlyMap<number, Placed>, edges: readonly Edge[]): Layout {
-  const room = new Room(placed.values());
+function drawing(placed: ReadonlyMap<number, Placed>, edges: readonly Edge[], row: number): Layout {
+  const room = new Room(placed.values(), row);
   const incoming = new Map<number, Edge[]>();
   for (const edge of edges) incoming.set(edge.dst, [...(incoming.get(edge.dst) ?? []), edge]);
   const routed: RoutedEdge[] = [];

@@ -15,7 +15,7 @@ from typing import Any
 
 from tinyexplore.compile.threads import Compilers
 from tinyexplore.explore.recording.describe import launches_text, search_text
-from tinyexplore.explore.recording.drafts import ChoiceDraft, KernelDraft, StageDraft, opt_text
+from tinyexplore.explore.recording.drafts import ChoiceDraft, KernelDraft, StageDraft, opt_axes, opt_text
 from tinyexplore.explore.recording.held import NodeBuffer, buffer_key, roots_of
 from tinyexplore.explore.recording.names import assigned_names
 from tinyexplore.explore.recording.scopes import Scopes
@@ -482,7 +482,8 @@ class Builder(Tables):
         for before, after in zip(roots_of(event.before), roots_of(event.after), strict=True):
             self._align(before, after, opt)
         if self.open:
-            self._propose(OptStep(opt, True, event.reason, self.laws_of(event.opt.op)))
+            axes = opt_axes(event.before, event.opt, event.after)
+            self._propose(OptStep(opt, True, event.reason, self.laws_of(event.opt.op), *axes))
 
     def _opt_rejected(self, event: OptRejected) -> None:
         if self.open:

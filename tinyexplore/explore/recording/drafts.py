@@ -33,11 +33,19 @@ from tinyexplore.schedule import ScheduleItem
 from tinyexplore.target import TENSOR_CORES
 from tinyexplore.trace import Ran, Retimed, SourceLine
 from tinyexplore.uop import OpGroups, Ops, UOp
+from tinyexplore.uop.symbolic import text
 
 
 def opt_text(opt: Any) -> str:
     """An Opt as the views write it: "UPCAST(0, 4)"."""
     return str(opt)
+
+
+def opt_axes(before: Kernel, opt: Any, after: Kernel) -> tuple[str, tuple[str, ...]]:
+    """The axis that an opt changes, with its size before ("g1 of 32"), and the names of the axes that are new after."""
+    names = {axis.arg.name for axis in before.axes}
+    changed = next((f"{axis.arg.name} of {text(axis.src[0])}" for axis in before.axes if axis.arg.id == opt.axis), "")
+    return changed, tuple(axis.arg.name for axis in after.axes if axis.arg.name not in names)
 
 
 _DOTS = {Ops.DOT_BF16: "bfloat16 dot", Ops.DOT_I8: "int8 dot", Ops.DOT_U8: "int8 dot"}

@@ -337,12 +337,18 @@ class OptLaw(ReadableRow):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OptStep(ReadableRow):
-    """An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind."""
+    """An opt on a kernel: applied (with its reason) or rejected (with the obstacle), and the laws of its kind.
+
+    axis: the name of the axis that it changes, with its size before: "g1 of 32". "" where it was rejected.
+    made: the names of the axes that are new after it.
+    """
 
     opt: str
     applied: bool
     reason: str
     laws: tuple[LawId, ...] = ()
+    axis: str = ""
+    made: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

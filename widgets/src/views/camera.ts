@@ -1,6 +1,7 @@
 // The camera over a drawing: pan, zoom, fit, the first view of a graph, and the minimap; knows nothing of what is drawn.
 
 import { oncePerFrame, s } from "../dom";
+import type { Flow } from "../flow";
 
 export type Rectangle = [left: number, top: number, right: number, bottom: number];
 
@@ -15,12 +16,16 @@ interface Hooks {
   /** After every move, once a frame. */
   moved: () => void;
   clicked: (event: MouseEvent) => void;
+  /** The room for the drawing and what stands beside it has another size; true where the drawing is made again. */
+  resized: () => boolean;
 }
 
 const MARGIN = 18;
 /** A graph opens at this zoom or a larger one, at which its smallest words are 11 pixels high. */
 export const LEGIBLE = 1;
 const CLOSEST = 1.1;
+const TALL_MAP = [64, 150];
+const WIDE_MAP = [180, 44];
 const SMALL = 0.55; // zoom below which an edge needs no numbers
 const REST_MS = 140; // without a turn of the wheel: then the drawing is made at its new size
 const MOST_STRETCHED = 1.6; // by which words are stretched until then
@@ -31,11 +36,12 @@ export class Camera {
   zoom = 1;
   private x = 0;
   private y = 0;
+  private flow: Flow = "down";
   private bounds: Bounds = { left: 0, top: 0, width: 0, height: 0 };
   private focus: Rectangle | null = null;
   private boxes: readonly Rectangle[] = [];
   private measured: { clientWidth: number; clientHeight: number } | null = null; // the canvas, until it changes size
-  private untouched: "open" | "fit" | null = null; // until the reader pans or zooms, a new size means a new view
+  private isUntouched = false; // until the reader pans or zooms, a new size means a new view
   private readonly sizes: ResizeObserver;
   private drawnAt = { x: 0, y: 0, zoom: 1 }; // where the elements are; the browser moves their picture from there
   private isMoving = false; // by the reader's hand
@@ -45,11 +51,13 @@ export class Camera {
     private readonly svg: SVGSVGElement,
     private readonly world: SVGGElement,
     private readonly canvas: HTMLElement,
+    room: HTMLElement, // the canvas and what may stand beside it
     private readonly hooks: Hooks,
   ) {
     this.listen();
-    this.sizes = new ResizeObserver(() => this.resized());
+    this.sizes = new ResizeObserver((entries) => this.resized(entries.some(({ target }) => target === room)));
     this.sizes.observe(canvas);
+    this.sizes.observe(room);
   }
 
   destroy(): void {
@@ -57,16 +65,23 @@ export class Camera {
     this.sizes.disconnect();
   }
 
-  /** The drawing has other bounds; the minimap shows `pieces`, elements in the drawing's units. */
-  cover({ left, top, width, height }: Bounds, pieces: SVGElement[]): void {
+  /** The drawing has other bounds and maybe another direction; the minimap shows `pieces`, elements in the drawing's units. */
+  cover({ left, top, width, height }: Bounds, pieces: SVGElement[], flow: Flow): void {
     this.bounds = { left, top, width, height };
+    this.flow = flow;
     this.minimap.style.display = pieces.length === 0 ? "none" : "";
-    const scale = Math.min(96 / Math.max(1, width), 72 / Math.max(1, height));
+    const [broad, high] = this.isTall ? TALL_MAP : WIDE_MAP;
+    const scale = Math.min(broad / Math.max(1, width), high / Math.max(1, height));
     this.minimap.style.width = `${Math.max(20, width * scale)}px`;
     this.minimap.style.height = `${Math.max(14, height * scale)}px`;
     this.minimap.setAttribute("viewBox", `${left} ${top} ${Math.max(1, width)} ${Math.max(1, height)}`);
     this.minimap.replaceChildren(...pieces, s("rect", { class: "view" }));
     this.drawView();
+  }
+
+  /** Whether the drawing is higher than wide, and so is its minimap. */
+  get isTall(): boolean {
+    return this.bounds.height > this.bounds.width;
   }
 
   /** Asked for at every step, so measured only after a change: a measurement makes the browser lay out the page. */
@@ -76,44 +91,42 @@ export class Camera {
     return { width: width || 600, height: height || 380 };
   }
 
-  fit(): void {
-    const { width, height } = this.size;
-    const across = (width - 2 * MARGIN) / Math.max(1, this.bounds.width);
-    const down = (height - 2 * MARGIN) / Math.max(1, this.bounds.height);
-    const zoom = Math.max(0.02, Math.min(CLOSEST, across, down));
-    this.untouched = "fit";
-    this.moveTo(
-      width / 2 - (this.bounds.left + this.bounds.width / 2) * zoom,
-      height / 2 - (this.bounds.top + this.bounds.height / 2) * zoom,
-      zoom,
-    );
+  /** The zoom at which a drawing of this size is whole in sight. */
+  zoomFor({ width, height }: { width: number; height: number }): number {
+    const { width: broad, height: high } = this.size;
+    const across = (broad - 2 * MARGIN) / Math.max(1, width);
+    const down = (high - 2 * MARGIN) / Math.max(1, height);
+    return Math.max(0.02, Math.min(CLOSEST, across, down));
   }
 
-  /** The whole graph; of one too large to be read so, the part around `focus`, or of its beginning where most `boxes` are. */
+  /** The whole graph where it can be read so; of a larger one the part around `focus`, or of its beginning where most `boxes`
+   * are. The words are never smaller than 11 pixels. */
   open(focus: Rectangle | null, boxes: readonly Rectangle[] = []): void {
-    this.fit();
-    this.focus = focus;
-    this.boxes = boxes;
-    this.untouched = "open";
-    if (this.zoom >= LEGIBLE) return;
+    [this.focus, this.boxes, this.isUntouched] = [focus, boxes, true];
     const { width, height } = this.size;
-    const [left, top] = [this.bounds.left * LEGIBLE, this.bounds.top * LEGIBLE];
-    const [wide, high] = [this.bounds.width * LEGIBLE, this.bounds.height * LEGIBLE];
-    const [x0, y0, x1, y1] = (focus ?? [this.bounds.left + this.bounds.width / 2, this.bounds.top, 0, 0]).map(
-      (at) => at * LEGIBLE,
-    );
-    const first = boxes.filter(([, boxTop]) => (boxTop - this.bounds.top) * LEGIBLE < height - 2 * MARGIN);
-    const middle = middleOfMost(first, (width - 2 * MARGIN) / LEGIBLE);
-    const atX = focus !== null ? (x0 + x1) / 2 : middle === null ? x0 : middle * LEGIBLE;
-    const x =
-      wide > width - 2 * MARGIN
-        ? clamp(width / 2 - atX, width - MARGIN - left - wide, MARGIN - left)
-        : width / 2 - left - wide / 2;
-    const y =
-      focus === null || high <= height - 2 * MARGIN
-        ? MARGIN - top
-        : clamp(height / 2 - (y0 + y1) / 2, height - 28 - top - high, MARGIN - top);
-    this.moveTo(x, y, LEGIBLE);
+    const { left, top } = this.bounds;
+    const zoom = Math.max(LEGIBLE, this.zoomFor(this.bounds));
+    const [wide, high] = [this.bounds.width * zoom, this.bounds.height * zoom];
+    const first = focus ?? this.beginning(boxes);
+    const along = (size: number, room: number, from: number, near: number, far: number): number =>
+      size <= room - 2 * MARGIN
+        ? room / 2 - from * zoom - size / 2
+        : clamp(room / 2 - ((near + far) / 2) * zoom, room - MARGIN - from * zoom - size, MARGIN - from * zoom);
+    const [x0, y0, x1, y1] = first;
+    this.moveTo(along(wide, width, left, x0, x1), along(high, height, top, y0, y1), zoom);
+  }
+
+  /** The beginning of the drawing: where most boxes of what is in sight first are. */
+  private beginning(boxes: readonly Rectangle[]): Rectangle {
+    const { width, height } = this.size;
+    const { left, top } = this.bounds;
+    const isDown = this.flow === "down";
+    const room = (isDown ? height : width) / LEGIBLE - 2 * MARGIN;
+    const first = boxes.filter((box) => box[isDown ? 1 : 0] - (isDown ? top : left) < room);
+    const across = first.map(([x0, y0, x1, y1]): Rectangle => (isDown ? [x0, y0, x1, y1] : [y0, x0, y1, x1]));
+    const middle = middleOfMost(across, ((isDown ? width : height) - 2 * MARGIN) / LEGIBLE);
+    const at = middle ?? (isDown ? left + this.bounds.width / 2 : top + this.bounds.height / 2);
+    return isDown ? [at, top, at, top] : [left, at, left, at];
   }
 
   private moveTo(x: number, y: number, zoom: number): void {
@@ -155,14 +168,35 @@ export class Camera {
     return [(-x - margin) / zoom, (-y - margin) / zoom, (width - x + margin) / zoom, (height - y + margin) / zoom];
   }
 
+  /** Leaves the drawing where it is, whatever size the room gets. */
+  hold(): void {
+    this.isUntouched = false;
+  }
+
   /** Moves only if none of the boxes is in sight; then to the first. */
   bringIntoSight(boxes: Rectangle[]): void {
     const view = this.sight();
     if (boxes.length === 0 || boxes.some((box) => overlaps(view, box))) return;
     const { width, height } = this.size;
     const [x0, y0, x1, y1] = boxes[0];
-    this.untouched = null;
+    this.isUntouched = false;
     this.moveTo(width / 2 - ((x0 + x1) / 2) * this.zoom, height / 2 - ((y0 + y1) / 2) * this.zoom, this.zoom);
+  }
+
+  /** Moves as little as brings all of a box into sight; the room is measured again first. */
+  reveal([x0, y0, x1, y1]: Rectangle): void {
+    this.measured = null;
+    const { width, height } = this.size;
+    const { zoom } = this;
+    const along = (at: number, low: number, high: number, room: number): number =>
+      clamp(at, MARGIN - low * zoom, room - MARGIN - high * zoom);
+    const [x, y] = [along(this.x, x0, x1, width), along(this.y, y0, y1, height)];
+    if (x !== this.x || y !== this.y) this.moveTo(x, y, zoom);
+  }
+
+  /** The room's width by its height. */
+  get ratio(): number {
+    return this.size.width / this.size.height;
   }
 
   /** As much around it as is worth to be drawn, so that small moves need no new elements. */
@@ -170,24 +204,19 @@ export class Camera {
     return this.sight(AHEAD);
   }
 
-  /** Moves the drawing up or down by pixels. */
-  shift(dy: number): void {
-    this.untouched = null;
-    this.moveTo(this.x, this.y + dy, this.zoom);
-  }
-
   private zoomAt(px: number, py: number, factor: number): void {
     const zoom = Math.min(3, Math.max(0.02, this.zoom * factor));
     const scale = zoom / this.zoom;
-    this.untouched = null;
+    this.isUntouched = false;
     this.moveTo(px - (px - this.x) * scale, py - (py - this.y) * scale, zoom);
   }
 
-  private resized(): void {
+  /** `isRoom`: all the room, not only what the canvas has of it. */
+  private resized(isRoom: boolean): void {
     this.measured = null;
-    if (this.untouched === "fit") this.fit();
-    else if (this.untouched === "open") this.open(this.focus, this.boxes);
-    else this.settle();
+    if (isRoom && this.isUntouched) {
+      if (!this.hooks.resized()) this.open(this.focus, this.boxes);
+    } else this.settle();
   }
 
   private listen(): void {
@@ -202,7 +231,7 @@ export class Camera {
       if (!from.moved && Math.hypot(dx, dy) < 4) return;
       if (!from.moved) this.svg.setPointerCapture(event.pointerId);
       from.moved = true;
-      this.untouched = null;
+      this.isUntouched = false;
       this.svg.classList.add("panning");
       this.isMoving = true;
       this.moveTo(from.x + dx, from.y + dy, this.zoom);
@@ -238,7 +267,7 @@ export class Camera {
       const { width, height } = this.size;
       const wx = this.bounds.left + ((event.clientX - left) / w) * this.bounds.width;
       const wy = this.bounds.top + ((event.clientY - top) / hh) * this.bounds.height;
-      this.untouched = null;
+      this.isUntouched = false;
       this.moveTo(width / 2 - wx * this.zoom, height / 2 - wy * this.zoom, this.zoom);
     };
     this.minimap.addEventListener("pointerdown", jump);
@@ -255,7 +284,7 @@ export class Camera {
     view.setAttribute("width", String(Math.max(0, Math.min(left + width, x1) - Math.max(left, x0))));
     view.setAttribute("height", String(Math.max(0, Math.min(top + height, y1) - Math.max(top, y0))));
     const whole = x0 <= left && y0 <= top && x1 >= left + width && y1 >= top + height;
-    this.minimap.style.visibility = whole ? "hidden" : "";
+    this.minimap.classList.toggle("is-whole", whole);
   }
 }
 

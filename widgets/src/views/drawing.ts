@@ -2,6 +2,7 @@
 // in sight are; far away, each colour is one path.
 
 import { prefersReducedMotion, s } from "../dom";
+import type { Flow } from "../flow";
 import type { Frame } from "../frames";
 import { type Layout, edgePath } from "../layout";
 import type { DrawnBox, DrawnGraph } from "../shown";
@@ -23,7 +24,7 @@ export interface Looks {
   badge: (box: DrawnBox) => string;
   through: (nodes: number[]) => string;
   /** What marks an edge, if anything does. */
-  markEdge: (edge: DrawnGraph["edges"][number], points: readonly [number, number][]) => SVGElement | null;
+  markEdge: (edge: DrawnGraph["edges"][number], points: readonly [number, number][], flow: Flow) => SVGElement | null;
   frame: (frame: Frame) => [SVGElement, SVGElement];
 }
 
@@ -47,6 +48,7 @@ export class Drawing {
   private lines = new Map<string, { says: string; elements: SVGElement[] }>(); // the elements of an edge, and what they say
   private made: Rectangle = NOWHERE; // where all elements are there
   private isFar = false;
+  private flow: Flow = "down";
 
   constructor(
     private readonly store: Store,
@@ -62,8 +64,8 @@ export class Drawing {
   }
 
   /** Another graph, or the same one elsewhere; what stays keeps its element. */
-  build(drawn: DrawnGraph, placed: Layout, frames: readonly Frame[], zoom: number, sight: Rectangle): void {
-    [this.drawn, this.placed] = [drawn, placed];
+  build(drawn: DrawnGraph, placed: Layout, frames: readonly Frame[], zoom: number, sight: Rectangle, flow: Flow): void {
+    [this.drawn, this.placed, this.flow] = [drawn, placed, flow];
     this.byId = new Map(drawn.boxes.map((box) => [box.id, box]));
     this.classes = new Map(drawn.boxes.map((box) => [box.id, this.looks.boxClass(box)]));
     this.byColour = this.paths();
@@ -169,7 +171,7 @@ export class Drawing {
   /** Draws an edge, unless it is there already and says the same. */
   private placeLine(key: string, edge: Layout["edges"][number]): void {
     const { operands, through } = this.byEdge.get(key) ?? { operands: [], through: [] };
-    const d = edgePath(edge.points);
+    const d = edgePath(edge.points, this.flow);
     const user = this.byId.get(edge.dst)!;
     const { op, src, kind } = this.store.index.node(user.node);
     const isMany = kind === "lazybuffer" && user.members.length > 1; // several operations, not one of several lanes
@@ -193,12 +195,17 @@ export class Drawing {
     if (through.length > 0)
       elements.push(s("path", { class: "edge-target", d }, s("title", {}, this.looks.through(through))));
     const drawn = this.byEdge.get(key);
-    const mark = drawn === undefined || edge.points.length === 0 ? null : this.looks.markEdge(drawn, edge.points);
+    const mark =
+      drawn === undefined || edge.points.length === 0 ? null : this.looks.markEdge(drawn, edge.points, this.flow);
     if (mark !== null) elements.push(mark);
     if (number !== "") {
       const [x, y] = edge.points[edge.points.length - 1];
       const from = edge.points[edge.points.length - 2] ?? [x, y];
-      elements.push(s("text", { class: "operand", x: x + (from[0] > x ? 7 : -7), y: y - 7 }, number));
+      const place =
+        this.flow === "down"
+          ? { x: x + (from[0] > x ? 7 : -7), y: y - 7 }
+          : { x: x - 10, y: y + (from[1] > y ? 14 : -5) };
+      elements.push(s("text", { class: "operand", ...place }, number));
     }
     this.lines.set(key, { says, elements });
     this.edges.append(...elements);

@@ -3,8 +3,16 @@
 
 import { button, h } from "../dom";
 import { callName, count } from "../format";
+import { type ProductGroup, productsOf } from "../products";
 import type { TraceIndex } from "../provenance";
-import { type Contracted, contract, contractEarlier, contractKernels, contractTwins } from "../regions";
+import {
+  type Contracted,
+  contract,
+  contractEarlier,
+  contractKernels,
+  contractProducts,
+  contractTwins,
+} from "../regions";
 import type { ShownGraph } from "../replay";
 import type { DrawnBox, Region } from "../shown";
 import { nodeText } from "../tree";
@@ -12,20 +20,26 @@ import type { VerdictRow } from "../verdicts";
 import { frameTitle } from "./graphwords";
 
 /** How much of the LazyBuffer graph is drawn as boxes of their own, from the least to all. */
-type Detail = "kernels" | "lines" | "operations" | "views";
+export type Detail = "kernels" | "lines" | "products" | "operations" | "views";
 
 const DETAILS: Record<Detail, string> = {
   kernels: "a box a kernel",
   lines: "a box a line",
+  products: "a box a product",
   operations: "operations",
   views: "every node",
 };
+const FEW = 16; // operations; above, a product is one box, below it is open: two operands, a multiply, a sum
 const CROWDED = 40; // operations on LazyBuffers; above, what one line made for one kernel is one box,
 const CROWDED_LINES = 60; // and where even those are more, a kernel is one
 const CROWDED_UOPS = 90;
 
 export class Regions {
   private chosen: Detail | null = null; // null: as the size of the graph suggests
+  private fitted: Detail | null = null; // less than that, so that the canvas has room for it
+  private fittedTwins = false;
+  private products = new Map<number, ProductGroup>(); // of the graph as it was last contracted
+  private readonly closed = new Set<number>(); // products that the reader folded, by the node of the sum
   private drawn: Detail = "operations";
   private twins: boolean | null = null; // as the reader chose
   private drawnTwins = false;
@@ -50,13 +64,52 @@ export class Regions {
     return this.drawnTwins;
   }
 
+  /** The products that are drawn part by part. */
+  get openProducts(): ProductGroup[] {
+    const isOpen = (sum: number): boolean =>
+      this.drawn === "operations" ? !this.closed.has(sum) : this.drawn === "products" && this.opened.has(sum);
+    return [...this.products].filter(([sum]) => isOpen(sum)).map(([, product]) => product);
+  }
+
+  /** What was folded for the canvas to have room: in words, null for nothing. */
+  get fittedWords(): string | null {
+    if (this.fitted !== null) return DETAILS[this.fitted];
+    return this.fittedTwins ? "a box for all copies" : null;
+  }
+
+  /** The steps from what is drawn to the least boxes. */
+  coarser(isLazy: boolean): (() => void)[] {
+    if (!isLazy) return this.drawnTwins ? [] : [() => (this.fittedTwins = true)];
+    const order = Object.keys(DETAILS) as Detail[];
+    const less = order.slice(0, order.indexOf(this.drawn)).reverse();
+    const useful = less.filter(
+      (detail) =>
+        (detail !== "products" || this.products.size > 0) &&
+        (detail !== "kernels" || this.index.trace.kernels.length > 1),
+    );
+    return useful.map((detail) => () => (this.fitted = detail));
+  }
+
+  /** Draws as much as was chosen, whether there is room for it or not. */
+  unfit(): void {
+    [this.fitted, this.fittedTwins] = [null, false];
+  }
+
   get openCount(): number {
     return new Set(this.opened.values()).size;
   }
 
   /** What was chosen, to see whether it changed. */
   get key(): unknown {
-    return [this.chosen, this.twins, this.opened.size, this.earlierShown];
+    return [
+      this.chosen,
+      this.fitted,
+      this.twins,
+      this.fittedTwins,
+      this.opened.size,
+      [...this.closed],
+      this.earlierShown,
+    ];
   }
 
   isOpened(node: number): boolean {
@@ -74,7 +127,8 @@ export class Regions {
     }
     if (!isLazy) {
       // once in a pass, so that boxes do not come and go with a node more or less
-      this.drawnTwins = this.twins ?? (whole.nodes.size > CROWDED_UOPS || (isSamePass && this.drawnTwins));
+      this.drawnTwins =
+        this.fittedTwins || (this.twins ?? (whole.nodes.size > CROWDED_UOPS || (isSamePass && this.drawnTwins)));
       return this.drawnTwins ? contractTwins(index, whole, open) : { graph: whole, members: new Map() };
     }
     return this.parts(whole, open);
@@ -85,14 +139,22 @@ export class Regions {
     const { index } = this;
     const plain = (node: number): boolean => !["movement", "const"].includes(index.node(node).group);
     const operations = [...whole.nodes.values()].filter(({ node }) => plain(node)).length;
-    const lines =
-      this.chosen === "lines" || (this.chosen === null && operations > CROWDED) ? contract(index, whole, open) : null;
+    const chosen = this.fitted ?? this.chosen;
+    this.products = productsOf(index, whole);
+    const lines = chosen === "lines" || (chosen === null && operations > CROWDED) ? contract(index, whole, open) : null;
     const tooMany =
       lines !== null && [...lines.graph.nodes.values()].filter(({ node }) => plain(node)).length > CROWDED_LINES;
-    this.drawn =
-      this.chosen ?? (lines === null ? "operations" : tooMany && index.trace.kernels.length > 1 ? "kernels" : "lines");
+    const few = operations > FEW && this.products.size > 0 ? "products" : "operations";
+    const suggested = lines === null ? few : tooMany && index.trace.kernels.length > 1 ? "kernels" : "lines";
+    this.drawn = chosen ?? suggested;
     if (this.areKernels) return contractKernels(index, whole, open);
-    return lines ?? { graph: whole, members: new Map() };
+    if (lines !== null) return lines;
+    if (this.drawn === "views") return { graph: whole, members: new Map() };
+    const isFolded = (sum: number): boolean => (this.drawn === "products" ? !open.has(sum) : this.closed.has(sum));
+    return contractProducts(
+      whole,
+      [...this.products].filter(([sum]) => isFolded(sum)).map(([, product]) => product),
+    );
   }
 
   /** What each box of several nodes says. */
@@ -113,6 +175,9 @@ export class Regions {
         trace.nodes[members.findLast((id) => trace.nodes[id].name !== "") ?? last.id].name || nodeText(last);
       return { members, label, detail: `computed first · ${count(members.length, "node")}` };
     }
+    const product = this.products.get(last.id);
+    if (product !== undefined && product.members.length === members.length && !this.areKernels)
+      return { members, label: product.title, detail: product.shapes };
     if (this.areKernels) {
       const kernel = firstKernelOf.get(last.id)!;
       const [label, detail] = frameTitle(this.index, kernel, this.verdict(kernel));
@@ -152,11 +217,22 @@ export class Regions {
 
   /** Draws a box's region one by one, or, of a box of an opened region, that region as one again; whether it did. */
   toggle(box: DrawnBox): boolean {
+    const product = [...this.products.values()].find(({ members }) => members.includes(box.id));
+    if (product !== undefined && this.drawn === "operations") return this.toggleProduct(product.sum);
     const open = this.opened.get(box.node);
     if (open !== undefined) for (const node of open) this.opened.delete(node);
     else if (box.members.length > 1) for (const node of box.members) this.opened.set(node, box.members);
     else return false;
     return true;
+  }
+
+  /** Folds a product into one box, or opens it. */
+  toggleProduct(sum: number): boolean {
+    const members = this.products.get(sum)?.members ?? [];
+    if (this.drawn === "operations") {
+      if (!this.closed.delete(sum)) this.closed.add(sum);
+    } else for (const node of members) this.opened.delete(node);
+    return members.length > 0;
   }
 
   /** Each region as one box again. */
@@ -166,6 +242,7 @@ export class Regions {
 
   flipTwins(): void {
     this.twins = !this.drawnTwins;
+    this.unfit();
     this.close();
   }
 
@@ -185,6 +262,7 @@ export class Regions {
     );
     choice.addEventListener("change", () => {
       this.chosen = choice.value as Detail;
+      this.unfit();
       this.close();
       changed();
     });

@@ -3,15 +3,20 @@
 
 import { button, h, replaceChildren } from "../dom";
 import { count } from "../format";
+import type { Flow } from "../flow";
 import { type Frame, framedLayout } from "../frames";
-import { fateBetween, fateText, markOf } from "../fusions";
-import type { Layout } from "../layout";
+import { type Mark, fateBetween, fateText, markOf } from "../fusions";
+import type { Box, Edge as Line, Layout } from "../layout";
 import { Layouter } from "../layouter";
+import { arranged } from "../layouts";
+import type { Stage } from "../model";
+import { operandWords } from "../products";
+import { recall, record } from "../recalled";
 import { type DrawnBox, type DrawnGraph, Graphs, fold, wordsOf } from "../shown";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { knownVerdicts, verdictOn, verdictsOf } from "../verdicts";
-import { Camera, type Rectangle } from "./camera";
+import { Camera, LEGIBLE, type Rectangle } from "./camera";
 import { Drawing, NOTHING, holds } from "./drawing";
 import { Finder } from "./finder";
 import { Regions } from "./folding";
@@ -19,6 +24,7 @@ import {
   boxClass,
   countedText,
   drawFrame,
+  drawProduct,
   headingLength,
   hopChoice,
   kernelKeys,
@@ -26,12 +32,37 @@ import {
   toneKeys,
   tooltip,
 } from "./graphwords";
+import { Legend, boxSigns, edgeSigns, productSign } from "./legend";
 import { type Direction, neighbourOf } from "./neighbours";
 import { NodeCard } from "./nodecard";
 
 const BUDGET = 400;
 const AFTER_MS = 600; // after the first picture verdicts are requested
 const TITLE_CHARACTER = 7.4; // pixels, of a frame's heading
+const PRODUCT_HEADER = 20; // pixels
+const BETTER = 1.05; // by so much the other direction must have more room, to be taken
+const WIDE = 1.6; // from this ratio of its sides on, a canvas shows a graph that is too large to try both directions from left to right
+const ARROWS: Record<Flow, string> = { down: "↓", right: "→" };
+const FLOWS: Record<Flow | "auto", string> = {
+  auto: "Direction: the one in which more of the graph fits. A click: always from left to right",
+  right: "Direction: always from left to right. A click: always from top to bottom",
+  down: "Direction: always from top to bottom. A click: the one in which more of the graph fits",
+};
+const NEXT_FLOW = { auto: "right", right: "down", down: "auto" } as const;
+
+/** A graph before it is laid out. */
+interface Plan {
+  next: DrawnGraph;
+  family: string;
+  stage: Stage | null;
+  steps: number;
+}
+
+/** A graph that is laid out. */
+interface Laid {
+  placed: Layout;
+  frames: Frame[];
+}
 
 export class GraphView implements View {
   readonly element = h("section", { class: "graph", "aria-label": "Graph" });
@@ -39,7 +70,9 @@ export class GraphView implements View {
   private readonly title = h("span", { class: "title" });
   private readonly tools = h("span", { class: "tools" });
   private readonly canvas = h("div", { class: "canvas" });
-  private readonly legend = h("div", { class: "legend", role: "group", "aria-label": "What the colours mean" });
+  private readonly room = h("div", { class: "room" });
+  private readonly foot = h("div", { class: "foot" });
+  private readonly legend = new Legend();
   private readonly status = h("div", { class: "status", role: "status" });
   private readonly drawing: Drawing;
   private readonly camera: Camera;
@@ -55,12 +88,16 @@ export class GraphView implements View {
   private isLazy = false;
   private drawnStage: number | undefined;
   private isSamePass = false; // as what was drawn before: then boxes stay where they are
-  private isFramed = false;
+  private frames: readonly Frame[] = [];
   private isTidied = false; // the reader wants it laid out again
   private foldConstants = true;
   private foldIndex = true;
   private readonly regions: Regions;
   private budget = BUDGET;
+  private flow: Flow = "down";
+  private chosenFlow = flowFrom(recall("flow")); // as the reader chose, in any graph
+  private sizes: Record<Flow, Layout> | null = null; // of the drawing in both directions
+  private isFitted = false;
   private cone: Set<number> | null = null;
   private hops: number | null = null;
   private asked = false; // for verdicts
@@ -76,19 +113,23 @@ export class GraphView implements View {
       tooltip: (box) => tooltip(store.index, box, this.regions.isOpened(box.node)),
       badge: (box) => this.badge(box),
       through: (nodes) => `through ${nodes.map((node) => nodeText(store.index.node(node))).join(" → ")}`,
-      frame: (frame) => drawFrame(store, frame, verdictOn(knownVerdicts(store), frame.kernel)),
-      markEdge: (edge, points) => {
+      frame: (frame) =>
+        frame.product === null
+          ? drawFrame(store, frame, verdictOn(knownVerdicts(store), frame.kernel))
+          : drawProduct(frame, this.productTitle(frame.product)),
+      markEdge: (edge, points, flow) => {
         if (!this.isLazy || this.regions.areKernels) return null; // there every edge is cut
         const [src, dst] = [edge.src, edge.dst].map((id) => this.byId.get(id)!.members);
         const fate = fateBetween(store.index, src, edge.through, dst);
-        return fate === null ? null : markOf(fate, points, fateText(store.index, fate));
+        return fate === null ? null : markOf(fate, points, fateText(store.index, fate), flow);
       },
     });
-    this.camera = new Camera(this.drawing.svg, this.drawing.world, this.canvas, {
+    this.camera = new Camera(this.drawing.svg, this.drawing.world, this.canvas, this.room, {
       moved: () => {
         if (this.drawing.show(this.camera.zoom, this.camera.sight(), this.camera.ahead)) this.mark();
       },
       clicked: (event) => this.choose(event),
+      resized: () => this.resized(),
     });
     this.finder = new Finder(store, {
       boxes: () => this.drawn.boxes,
@@ -121,9 +162,11 @@ export class GraphView implements View {
       more,
       fit,
     );
-    this.canvas.append(this.drawing.svg, this.camera.minimap, this.working);
-    this.element.append(bar, this.legend, h("div", { class: "sight" }, this.canvas), this.status);
+    this.canvas.append(this.drawing.svg, this.working);
+    this.room.append(this.canvas, this.camera.minimap);
     this.card.stand(this.canvas);
+    this.foot.append(this.legend.element);
+    this.element.append(bar, this.room, this.foot, this.status);
     this.listen();
     this.draw();
   }
@@ -138,6 +181,7 @@ export class GraphView implements View {
     if (change.cursor) this.draw();
     if (change.selection) {
       this.mark();
+      this.camera.hold();
       this.card.draw(this.byNode());
       if (!this.canvas.matches(":hover")) this.camera.bringIntoSight(this.rectangles(this.litBoxes()));
       this.uncover();
@@ -148,8 +192,23 @@ export class GraphView implements View {
     this.finder.focus();
   }
 
+  /** The whole graph, never with words below 11 pixels: what has no room is folded; where even that is too much, the
+   * view starts at the selection, at what changed, or at the kernel that takes longest. */
   fit(): void {
-    this.camera.fit();
+    this.regions.unfit();
+    const fits = (): boolean => {
+      const { boxes } = this.plan().next;
+      return boxes.length <= BUDGET && this.zoomOf() >= LEGIBLE;
+    };
+    if (!fits()) {
+      const isSmaller = this.regions.coarser(this.isLazy).some((fold) => {
+        this.regions.unfit();
+        fold();
+        return fits();
+      });
+      if (!isSmaller) this.regions.unfit();
+    }
+    this.draw("fit");
   }
 
   /** The whole graph where its labels can be read so, else the part around one of `nodes` or, without any, the beginning. */
@@ -161,36 +220,15 @@ export class GraphView implements View {
 
   // *** what is drawn ***
 
-  /** Draws what the cursor points at, at once or, of a large graph, once it is laid out; then moves the camera. */
-  private draw(move: "stay" | "fit" | "open" = "stay"): void {
+  /** The graph that the cursor points at, with what is folded. */
+  private plan(): Plan {
     const { store } = this;
     const { graph: whole, family, stage } = this.graphs.at(store.cursor);
     const steps = stage === null ? 0 : Math.min(store.cursor.step, stage.steps.length);
-    const key = JSON.stringify([
-      family,
-      stage?.id,
-      stage?.id === store.cursor.stage ? steps : -1,
-      this.foldConstants,
-      this.foldIndex,
-      this.budget,
-      this.regions.key,
-      this.hops,
-      this.cone && [...this.cone],
-      this.colour,
-      store.cursor.kernel,
-    ]);
-    if (key === this.drawnKey) {
-      if (move === "fit" && this.working.hidden) this.fit();
-      return;
-    }
-    this.drawnKey = key;
-    const isNewFamily = family !== this.family;
-    if (isNewFamily) this.cone = null;
-    this.isLazy = family === "lazy";
-    this.isSamePass = !isNewFamily && stage?.id === this.drawnStage;
     const { graph, members } = this.regions.contracted(whole, this.isLazy, this.isSamePass);
     const keep = new Set<number>();
     for (const [id, { node }] of graph.nodes) if (store.selected.has(node)) keep.add(id);
+    const operands = new Set(this.isLazy ? this.regions.openProducts.flatMap((product) => product.operands) : []);
     const next = fold(store.index.trace, graph, {
       constants: this.foldConstants,
       index: this.foldIndex,
@@ -199,59 +237,204 @@ export class GraphView implements View {
       cone: this.cone,
       hops: this.hops,
       keep,
-      words: (node) => wordsOf(store.index, node, stage?.kernel ?? null),
+      stay: operands,
+      words: (node) =>
+        this.isLazy && operands.has(node.id)
+          ? operandWords(store.index, node)
+          : wordsOf(store.index, node, stage?.kernel ?? null),
       regions: this.regions.described(whole, members),
     });
-    this.place(next, isNewFamily, (placed, frames) => {
-      [this.drawn, this.placed, this.family, this.drawnStage] = [next, placed, family, stage?.id];
-      this.byId = new Map(next.boxes.map((box) => [box.id, box]));
-      this.element.dataset.family = family;
-      const fired = stage?.steps.slice(0, steps).filter((step) => step.rule !== null).length ?? 0;
-      const isBefore = stage !== null && stage.transform !== null && steps < stage.steps.length;
-      this.writeTitle(stage?.name ?? null, fired, stage === null ? 0 : store.index.firings(stage), isBefore);
-      this.writeStatus();
-      this.writeTools();
-      this.isFramed = frames.length > 0;
-      this.writeLegend(frames);
-      this.drawing.build(next, placed, frames, this.camera.zoom, this.camera.ahead);
-      this.camera.cover(placed, next.boxes.length < 2 ? [] : this.drawing.boxPaths());
-      this.finder.run();
-      this.mark();
-      const changed = this.rectangles(next.boxes.filter((box) => box.changed).map((box) => box.id));
-      if (move === "fit") this.fit();
-      else if (isNewFamily || move === "open")
-        this.camera.open(
-          move === "open" ? null : (changed[0] ?? null),
-          this.rectangles(next.boxes.map(({ id }) => id)),
-        );
+    return { next, family, stage, steps };
+  }
+
+  /** Draws what the cursor points at, at once or, of a large graph, once it is laid out; then moves the camera. */
+  private draw(move: "stay" | "fit" | "open" = "stay"): void {
+    const { store } = this;
+    const { family, stage } = this.graphs.at(store.cursor);
+    const key = JSON.stringify([
+      family,
+      stage?.id,
+      stage?.id === store.cursor.stage ? store.cursor.step : -1,
+      this.foldConstants,
+      this.foldIndex,
+      this.budget,
+      this.regions.key,
+      this.hops,
+      this.cone && [...this.cone],
+      this.colour,
+      this.chosenFlow,
+      store.cursor.kernel,
+    ]);
+    if (key === this.drawnKey) {
+      if (move !== "stay" && this.working.hidden) this.look(move);
+      return;
+    }
+    this.drawnKey = key;
+    const isNewFamily = family !== this.family;
+    if (isNewFamily) {
+      this.cone = null;
+      this.regions.unfit();
+    }
+    this.isLazy = family === "lazy";
+    this.isSamePass = !isNewFamily && stage?.id === this.drawnStage;
+    const plan = this.plan();
+    this.place(plan.next, isNewFamily, isNewFamily || move !== "stay", ({ placed, frames }) => {
+      this.show(plan, placed, frames);
+      const changed = this.rectangles(plan.next.boxes.filter((box) => box.changed).map((box) => box.id));
+      if (isNewFamily || move !== "stay") this.look(move === "fit" ? "fit" : "open");
       else this.camera.bringIntoSight(changed);
       this.card.draw(this.byNode());
     });
   }
 
-  /** Lays the boxes out: LazyBuffers in the frames of their kernels. */
-  private place(next: DrawnGraph, isNew: boolean, done: (placed: Layout, frames: Frame[]) => void): void {
+  private show({ next, family, stage, steps }: Plan, placed: Layout, frames: Frame[]): void {
+    const { store } = this;
+    [this.drawn, this.placed, this.family, this.drawnStage] = [next, placed, family, stage?.id];
+    this.byId = new Map(next.boxes.map((box) => [box.id, box]));
+    this.element.dataset.family = family;
+    this.element.dataset.flow = this.flow;
+    const fired = stage?.steps.slice(0, steps).filter((step) => step.rule !== null).length ?? 0;
+    const isBefore = stage !== null && stage.transform !== null && steps < stage.steps.length;
+    this.writeTitle(stage?.name ?? null, fired, stage === null ? 0 : store.index.firings(stage), isBefore);
+    this.writeStatus();
+    this.writeTools();
+    this.frames = frames;
+    this.writeLegend(frames);
+    this.drawing.build(next, placed, frames, this.camera.zoom, this.camera.ahead, this.flow);
+    this.camera.cover(placed, next.boxes.length < 2 ? [] : this.drawing.boxPaths(), this.flow);
+    (this.camera.isTall ? this.room : this.foot).append(this.camera.minimap);
+    this.finder.run();
+    this.mark();
+  }
+
+  /** Moves the camera to all of the drawing or, of a larger one, to the part that matters. */
+  private look(move: "fit" | "open"): void {
+    this.isFitted = move === "fit";
+    const { boxes } = this.drawn;
+    const changed = boxes.filter((box) => box.changed).map(({ id }) => id);
+    const [first] = this.rectangles([...this.litBoxes(), ...changed]);
+    this.camera.open(first ?? (move === "fit" ? this.longest() : null), this.rectangles(boxes.map(({ id }) => id)));
+  }
+
+  /** The frame, or the box, of the kernel that takes longest. */
+  private longest(): Rectangle | null {
+    const { index } = this.store;
+    if (!this.isLazy) return null;
+    const time = (kernel: number): number => index.runOf(kernel)?.median_us ?? 0;
+    const places = [
+      ...this.frames
+        .filter(({ product }) => product === null)
+        .map(({ kernel, left, top, width, height }) => ({
+          kernel,
+          at: [left, top, left + width, top + height] as Rectangle,
+        })),
+      ...this.drawn.boxes.flatMap((box) => {
+        const kernel = index.firstKernelOf.get(box.node);
+        return kernel === undefined ? [] : [{ kernel, at: this.drawing.frameOf(box) }];
+      }),
+    ].sort((a, b) => time(b.kernel) - time(a.kernel));
+    return places.length > 0 && time(places[0].kernel) > 0 ? places[0].at : null;
+  }
+
+  /** Lays the boxes out: LazyBuffers in the frames of their kernels. `decide`: in the better direction. */
+  private place(next: DrawnGraph, isNew: boolean, decide: boolean, done: (laid: Laid) => void): void {
     const { boxes, edges } = next;
-    if (this.isLazy && this.colour === "kernel" && boxes.length <= BUDGET) {
-      const owners = ownersOf(this.store.index, next, this.regions.areKernels, (node) => this.regions.isEarlier(node));
-      const kernelOf = (id: number): number | null => owners.get(id) ?? null;
-      const made = framedLayout(
-        boxes,
-        edges,
-        kernelOf,
-        (kernel) => headingLength(this.store.index, kernel) * TITLE_CHARACTER,
-      );
-      if (made !== null) {
-        this.layouter.cancel();
-        done(made, made.frames);
-        return;
-      }
+    const before = this.flow;
+    const isSmall = boxes.length <= BUDGET;
+    if (this.chosenFlow !== "auto") this.flow = this.chosenFlow;
+    else if (decide && isSmall) {
+      const previous = isNew || this.isLazy ? undefined : this.placed.positions;
+      if (previous === undefined) this.flow = this.better(next);
+    } else if (decide && isNew) this.flow = this.camera.ratio >= WIDE ? "right" : "down";
+    if (this.isLazy && isSmall) {
+      this.layouter.cancel();
+      done(this.laid(next, this.flow));
+      return;
     }
-    const previous = isNew || this.isLazy || this.isTidied ? undefined : this.placed.positions;
+    const isElsewhere = isNew || this.isLazy || this.isTidied || this.flow !== before;
+    const previous = isElsewhere ? undefined : this.placed.positions;
     this.isTidied = false;
     const nodes = boxes.map(({ id, width, height }) => ({ id, width, height }));
     const lines = edges.map(({ src, dst }) => ({ src, dst }));
-    this.layouter.lay({ nodes, edges: lines, previous, isStep: this.isSamePass }, (placed) => done(placed, []));
+    const request = { nodes, edges: lines, previous, isStep: this.isSamePass, flow: this.flow };
+    this.layouter.lay(request, (placed) => done({ placed, frames: [] }));
+  }
+
+  /** The layout of a small graph, from nothing: of LazyBuffers in the frames of their kernels and products. */
+  private laid(next: DrawnGraph, flow: Flow): Laid {
+    const { index } = this.store;
+    const { boxes, edges } = next;
+    const plain = (): Laid => ({ placed: arranged({ nodes: boxes, edges, flow }), frames: [] });
+    if (!this.isLazy) return plain();
+    const productOf = new Map(this.regions.openProducts.flatMap(({ sum, members }) => members.map((id) => [id, sum])));
+    const products = (
+      nodes: DrawnGraph["boxes"] | readonly Box[],
+      lines: readonly Line[],
+    ): Layout & { frames?: Frame[] } =>
+      framedLayout(
+        nodes,
+        lines,
+        (id) => productOf.get(id) ?? null,
+        (sum) => (this.productTitle(sum).length + 2) * TITLE_CHARACTER,
+        { flow, header: PRODUCT_HEADER },
+      ) ?? arranged({ nodes, edges: lines, flow });
+    if (this.colour !== "kernel") {
+      const placed = products(boxes, edges);
+      return { placed, frames: (placed.frames ?? []).map((frame) => ({ ...frame, product: frame.kernel })) };
+    }
+    const owners = ownersOf(index, next, this.regions.areKernels, (node) => this.regions.isEarlier(node));
+    const made = framedLayout(
+      boxes,
+      edges,
+      (id) => owners.get(id) ?? null,
+      (kernel) => headingLength(index, kernel) * TITLE_CHARACTER,
+      { flow, inside: products },
+    );
+    return made === null ? plain() : { placed: made, frames: made.frames };
+  }
+
+  private productTitle(sum: number): string {
+    return this.regions.openProducts.find((product) => product.sum === sum)?.title ?? "";
+  }
+
+  /** The direction in which more of a graph fits; the layouts in both are noted. */
+  private better(next: DrawnGraph): Flow {
+    const sizes = { down: this.laid(next, "down").placed, right: this.laid(next, "right").placed };
+    this.sizes = sizes;
+    const isRight = this.camera.zoomFor(sizes.right) > BETTER * this.camera.zoomFor(sizes.down);
+    return isRight ? "right" : "down";
+  }
+
+  /** The zoom at which what is planned is whole in sight, in the better direction or in the chosen one. */
+  private zoomOf(): number {
+    const { next } = this.plan();
+    if (this.chosenFlow !== "auto") return this.camera.zoomFor(this.laid(next, this.chosenFlow).placed);
+    const flow = this.better(next);
+    return this.camera.zoomFor(this.sizes![flow]);
+  }
+
+  /** The room changed: what was fitted is fitted again, in the other direction where that has become the better one. */
+  private resized(): boolean {
+    if (this.isFitted) {
+      this.fit();
+      return true;
+    }
+    if (this.sizes === null || this.chosenFlow !== "auto" || this.drawn.boxes.length > BUDGET) return false;
+    const { down, right } = this.sizes;
+    const isRight = this.camera.zoomFor(right) > BETTER * this.camera.zoomFor(down);
+    if ((isRight ? "right" : "down") === this.flow) return false;
+    this.drawnKey = "";
+    this.family = "";
+    this.draw("open");
+    return true;
+  }
+
+  /** From the better direction to one that the reader chooses, and on. */
+  private turn(): void {
+    this.chosenFlow = NEXT_FLOW[this.chosenFlow];
+    record("flow", this.chosenFlow === "auto" ? null : this.chosenFlow);
+    [this.isTidied, this.family] = [true, ""];
+    this.draw("open");
   }
 
   /** Says that a layout is being made, over the drawing that is there until then. */
@@ -290,6 +473,10 @@ export class GraphView implements View {
       this.regions.close();
       this.draw();
     };
+    const unfold = (): void => {
+      this.regions.unfit();
+      this.draw("open");
+    };
     const go = (hops: number | null): void => {
       this.hops = hops;
       this.draw("fit");
@@ -298,6 +485,12 @@ export class GraphView implements View {
       this.status,
       h("span", {}, countedText(this.drawn, this.cone !== null)),
       this.isLazy ? this.regions.earlierChoice(() => this.draw("open")) : null,
+      this.regions.fittedWords === null
+        ? null
+        : h("span", { class: "fitted" }, `folded to fit: ${this.regions.fittedWords}`),
+      this.regions.fittedWords === null
+        ? null
+        : button("unfold", "Draw as much as before; the minimap shows where", unfold),
       openRegions > 0
         ? button(`close ${count(openRegions, "region")}`, "Draw what was opened as one box again", close)
         : null,
@@ -319,6 +512,8 @@ export class GraphView implements View {
       element.setAttribute("aria-pressed", String(on));
       return element;
     };
+    const direction = button(ARROWS[this.flow], FLOWS[this.chosenFlow], () => this.turn(), "quiet direction");
+    direction.setAttribute("aria-pressed", String(this.chosenFlow !== "auto"));
     const constants = toggle(
       "const",
       "Fold constants into the labels of their users",
@@ -337,6 +532,7 @@ export class GraphView implements View {
         this.regions.choice(() => this.draw("open")),
         constants,
         byKernel,
+        direction,
       );
       return;
     }
@@ -360,21 +556,39 @@ export class GraphView implements View {
         this.foldIndex,
         () => (this.foldIndex = !this.foldIndex),
       ),
+      direction,
     );
   }
 
-  /** Which colour is which kernel, where colours are kernels and no frame says it. */
+  /** What the colours and shapes on the canvas mean; which colour is which kernel, where no frame says it. */
   private writeLegend(frames: readonly Frame[]): void {
-    const isNeeded = this.isLazy && this.colour === "kernel" && frames.length === 0 && !this.regions.areKernels;
-    const keys = isNeeded ? kernelKeys(this.store, this.drawn) : [];
-    if (this.isLazy && this.regions.areKernels) this.wantVerdicts();
-    if (frames.length > 0) {
+    const { store, drawn } = this;
+    const isByKernel = this.isLazy && this.colour === "kernel";
+    const keys = isByKernel && frames.length === 0 && !this.regions.areKernels ? kernelKeys(store, drawn) : [];
+    if (isByKernel && this.regions.areKernels) this.wantVerdicts();
+    if (isByKernel && frames.length > 0) {
       const shown = new Set(frames.map(({ kernel }) => kernel));
-      keys.push(...toneKeys((knownVerdicts(this.store)?.rows ?? []).filter(({ kernel }) => shown.has(kernel ?? -1))));
+      keys.push(...toneKeys((knownVerdicts(store)?.rows ?? []).filter(({ kernel }) => shown.has(kernel ?? -1))));
       this.wantVerdicts();
     }
-    this.legend.hidden = keys.length === 0;
-    replaceChildren(this.legend, ...keys);
+    const classes = new Set(drawn.boxes.map((box) => boxClass(store.index, box, isByKernel)));
+    const fates = new Set<Mark>();
+    for (const edge of this.isLazy && !this.regions.areKernels && drawn.boxes.length <= BUDGET ? drawn.edges : []) {
+      const [src, dst] = [edge.src, edge.dst].map((id) => this.byId.get(id)!.members);
+      const fate = fateBetween(store.index, src, edge.through, dst);
+      if (fate !== null) fates.add(fate.mark);
+    }
+    const hasViews = drawn.edges.some(({ through }) => through.length > 0);
+    const signs = [
+      ...boxSigns([...classes], isByKernel),
+      ...edgeSigns(
+        hasViews,
+        this.placed.edges.some(({ long }) => long),
+        fates,
+      ),
+    ];
+    if (frames.some(({ product }) => product !== null)) signs.push(productSign());
+    this.legend.write(signs, keys);
   }
 
   /** Requests the verdicts for the headings of kernels, once the first picture is there. */
@@ -394,7 +608,7 @@ export class GraphView implements View {
     const { index } = this.store;
     if (
       !this.isLazy ||
-      this.isFramed ||
+      this.frames.length > 0 ||
       this.colour !== "kernel" ||
       this.regions.areKernels ||
       index.trace.kernels.length < 2
@@ -464,19 +678,15 @@ export class GraphView implements View {
     const lit = this.litBoxes();
     const [from] = lit.length > 0 ? lit : this.drawn.boxes.slice(-1).map((box) => box.id);
     if (from === undefined) return;
-    const target = lit.length === 0 ? from : neighbourOf(from, direction, this.drawn, this.placed);
+    const target = lit.length === 0 ? from : neighbourOf(from, direction, this.drawn, this.placed, this.flow);
     if (target !== undefined) this.selectBox(target);
   }
 
-  /** Moves a single selected box out from under its card. */
+  /** Brings a single selected box into what the card leaves of the room. */
   private uncover(): void {
-    const [id, more] = this.litBoxes();
-    const element = id === undefined || more !== undefined ? undefined : this.drawing.elements.get(id);
-    if (element === undefined || this.card.element.hidden || this.card.isDocked) return;
-    const box = element.getBoundingClientRect();
-    const card = this.card.element.getBoundingClientRect();
-    if (box.left > card.right || box.bottom < card.top) return;
-    this.camera.shift(card.top - box.bottom - 12);
+    const [rectangle, more] = this.rectangles(this.litBoxes());
+    if (rectangle === undefined || more !== undefined || this.card.element.hidden) return;
+    this.camera.reveal(rectangle);
   }
 
   private listen(): void {
@@ -502,6 +712,12 @@ export class GraphView implements View {
     const id = this.boxAt(event);
     const frame = (event.target as Element).closest?.<SVGGElement>("g.frame[data-kernel]");
     const word = (event.target as Element).closest?.<SVGTextElement>("text[data-verdict]");
+    const product = (event.target as Element).closest?.<SVGElement>("[data-product]");
+    if (product?.matches("text")) {
+      this.regions.toggleProduct(Number(product.dataset.product));
+      this.draw();
+      return;
+    }
     if (word) this.store.go({ kernel: Number(word.dataset.verdict), panel: "timing" });
     else if (id === null && frame) this.store.go({ kernel: Number(frame.dataset.kernel) });
     const fate = (event.target as Element).closest?.<SVGGElement>("g.fate");
@@ -513,4 +729,9 @@ export class GraphView implements View {
     if (event.shiftKey && members.length > 0) this.store.toggle(members);
     else this.store.select(members);
   }
+}
+
+/** A direction that the browser remembers. */
+function flowFrom(text: string | null): Flow | "auto" {
+  return text === "right" || text === "down" ? text : "auto";
 }

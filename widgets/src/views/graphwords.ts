@@ -60,6 +60,17 @@ export function drawFrame(
   ];
 }
 
+/** The frame of a product inside of its kernel's, and its heading: a click on that folds it. */
+export function drawProduct({ product, left, top, width, height }: Frame, title: string): [SVGElement, SVGElement] {
+  const attributes = { class: "frame product", "data-product": product };
+  const says = s("title", {}, "A click draws the product as one box");
+  const place = { class: "name", x: left + 10, y: top + 17, "data-product": product };
+  return [
+    s("g", attributes, s("rect", { x: left, y: top, width, height, rx: 7 })),
+    s("g", attributes, s("text", place, says, `▾ ${title}`)),
+  ];
+}
+
 /** The verdict in one word, coloured; a click on it leads to the numbers behind it. */
 function word(verdict: VerdictRow | undefined, right: number, top: number): SVGElement[] {
   if (verdict === undefined) return [];

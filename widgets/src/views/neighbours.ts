@@ -1,5 +1,6 @@
 // Which box the arrow keys lead to.
 
+import type { Flow } from "../flow";
 import type { Layout } from "../layout";
 import type { DrawnGraph } from "../shown";
 
@@ -7,23 +8,29 @@ export type Direction = "up" | "down" | "left" | "right";
 
 const LAYER = 12; // pixels by which boxes of one layer may differ in height
 
-/** The box that is next to `from`: the nearest source (up), user (down), or the nearest on its layer. */
+/** The box that is next to `from`: the nearest source (against the flow), user (along it), or the nearest on its layer. */
 export function neighbourOf(
   from: number,
   direction: Direction,
   drawn: DrawnGraph,
   { positions }: Layout,
+  flow: Flow,
 ): number | undefined {
+  const across = flow === "down" ? "x" : "y";
+  const along = flow === "down" ? "y" : "x";
   const place = positions.get(from)!;
-  const distance = (id: number): number => Math.abs(positions.get(id)!.x - place.x);
-  const sign = direction === "left" ? -1 : 1;
+  const distance = (id: number): number => Math.abs(positions.get(id)![across] - place[across]);
+  const sign = direction === "left" || direction === "up" ? -1 : 1;
   const isBeside = (id: number): boolean => {
-    const { x, y } = positions.get(id)!;
-    return Math.abs(y - place.y) < LAYER && (x - place.x) * sign > 0;
+    const at = positions.get(id)!;
+    return Math.abs(at[along] - place[along]) < LAYER && (at[across] - place[across]) * sign > 0;
   };
-  let candidates: number[];
-  if (direction === "up") candidates = drawn.edges.filter((edge) => edge.dst === from).map((edge) => edge.src);
-  else if (direction === "down") candidates = drawn.edges.filter((edge) => edge.src === from).map((edge) => edge.dst);
-  else candidates = drawn.boxes.map((box) => box.id).filter(isBeside);
+  const isAlong = (flow === "down") === (direction === "up" || direction === "down");
+  const { edges, boxes } = drawn;
+  const candidates = !isAlong
+    ? boxes.map(({ id }) => id).filter(isBeside)
+    : sign < 0
+      ? edges.filter(({ dst }) => dst === from).map(({ src }) => src)
+      : edges.filter(({ src }) => src === from).map(({ dst }) => dst);
   return candidates.sort((a, b) => distance(a) - distance(b))[0];
 }

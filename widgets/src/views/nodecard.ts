@@ -28,19 +28,18 @@ export class NodeCard {
     this.element.hidden = true;
   }
 
-  /** Whether it stands beside the graph, and not over it. */
+  /** Whether it stands at the right of the graph for good, and not below it while something is selected. */
   isDocked = keptDocked();
   private shown = new Map<number, number>();
 
-  /** Puts the card over the canvas, or beside it. */
+  /** Puts the card at the right of the canvas, or below it. */
   stand(canvas: HTMLElement): void {
-    if (this.isDocked) canvas.after(this.element);
-    else canvas.append(this.element);
+    canvas.after(this.element);
     this.element.classList.toggle("is-docked", this.isDocked);
   }
 
   private dock(): void {
-    const canvas = (this.isDocked ? this.element.previousElementSibling : this.element.parentElement) as HTMLElement;
+    const canvas = this.element.previousElementSibling as HTMLElement;
     this.isDocked = !this.isDocked;
     keepDocked(this.isDocked);
     this.stand(canvas);
@@ -49,7 +48,7 @@ export class NodeCard {
   }
 
   private dockButton(): HTMLElement {
-    const [sign, says] = this.isDocked ? ["⇤", "Over the graph"] : ["⇥", "Beside the graph: it stays there"];
+    const [sign, says] = this.isDocked ? ["⤓", "Below the graph, while something is selected"] : ["⇥", "Beside the graph: it stays there"];
     return button(sign, says, () => this.dock(), "icon dock");
   }
 

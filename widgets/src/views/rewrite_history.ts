@@ -2,6 +2,7 @@
 
 import { h, replaceChildren } from "../dom";
 import { callName, count, truncate } from "../format";
+import { madeBy } from "../madeby";
 import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { firingsUpTo } from "../walking";
@@ -86,6 +87,32 @@ export class RewriteHistoryView implements View {
         h("span", { class: "come" }, truncate(nodeText(index.node(firing.after)), 60)),
       );
     });
-    replaceChildren(this.element, head, ...rows);
+    replaceChildren(this.element, head, ...this.opts(nodes), ...rows);
+  }
+
+  /** The opts of the kernel that made the nodes; a click leads to the pass that applied them. */
+  private opts(nodes: readonly number[]): Element[] {
+    const { index, cursor } = this.store;
+    const found = madeBy(index, nodes, cursor.kernel);
+    if (found.length === 0) return [];
+    const stage = index.trace.stages.find((one) => one.opts.includes(found[0].opt));
+    const rows = found.map(({ opt, place, count: all }) =>
+      h(
+        "button",
+        {
+          type: "button",
+          class: "event made-by",
+          title: opt.reason,
+          onclick: () => this.store.go({ stage: stage?.id, step: 0, panel: "rewrites" }),
+        },
+        h("span", { class: "faint" }, `opt ${place} of ${all}`),
+        h("b", {}, opt.opt),
+        h("span", {}, `splits axis ${opt.axis}`),
+        h("span", { class: "faint" }, "→"),
+        h("span", { class: "come" }, opt.made.join(", ")),
+        h("span", { class: "faint" }, truncate(opt.reason, 70)),
+      ),
+    );
+    return [h("h5", {}, "Opts of the kernel that made it"), ...rows, h("h5", {}, "Firings")];
   }
 }

@@ -9,6 +9,7 @@ import type { Change, Store, View } from "../store";
 import { nodeText } from "../tree";
 import { choiceRows } from "./choices";
 import { resultOf, selectNote } from "./example";
+import { patternPicture } from "./patternpicture";
 import { codeBlock } from "./steptext";
 
 const FEW = 12; // stopped rules that are shown at once
@@ -221,13 +222,20 @@ export class WhyView implements View {
       at === null || this.store.selected.has(at)
         ? null
         : button("show it", "Select the node at which it stopped", () => this.store.select([at]), "quiet");
+    const picture = h("div");
+    const draw = (event: Event): void => {
+      if (!(event.target as HTMLDetailsElement).open || picture.childElementCount > 0 || one.pattern.length === 0)
+        return;
+      picture.append(patternPicture(one.pattern, (node) => this.store.select([node])));
+    };
     return h(
       "details",
-      { class: `tried ${one.verdict}` },
+      { class: `tried ${one.verdict}`, ontoggle: draw },
       h("summary", {}, h("b", {}, one.rule), ...(obstacle === null ? fires(one) : differs(one, obstacle))),
       h(
         "div",
         { class: "more" },
+        picture,
         ...(obstacle?.places ?? []).map(place),
         one.bound.length === 0 ? null : values("matched so far", one.bound),
         h("div", { class: "law" }, one.law),

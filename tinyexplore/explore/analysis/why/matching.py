@@ -19,6 +19,7 @@ from tinyexplore.uop import Ops, Rule, UOp, UPat
 Kind = Literal[
     "operation", "sources", "type", "argument", "another node", "function", "nothing new", "error", "context"
 ]
+PartState = Literal["matched", "differs", "not reached"]
 Path = tuple[int, ...]  # from the node that the rule is about: which source, of that one which ...
 
 _CONST_ONLY = frozenset((Ops.CONST,))
@@ -42,10 +43,34 @@ class Obstacle(ReadableRow):
     places: tuple[ReturnSite, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class PatternPart(ReadableRow):
+    """One part of a rule's pattern beside the node that it was compared with.
+
+    place: the way to it in the pattern: which source, of that one which ...
+    wanted: what it wants: operations, a constant, or the name that any node may have.
+    state: whether the node matched; the match stopped at the one that "differs".
+    path: the way to the node: which source, of that one which ...
+    found: the node as text; "" where the match did not reach it.
+    at: the node of the trace; None where it is not known.
+    """
+
+    place: Path
+    wanted: str
+    state: PartState
+    path: Path
+    found: str
+    at: int | None = None
+
+
+_Taken = tuple[tuple[Path, UOp, Path], ...]  # parts of a pattern by their place, the nodes, and the way to these
+
+
 @dataclass(slots=True, repr=False)
 class MatchAttempt(ReadableRow):
     """What came of one rule on one node. `after`: what it makes of it, where it fires. `passed` of `parts` of its
-    pattern match; `bound`: what its names stand for, as far as it came."""
+    pattern match; `bound`: what its names stand for, as far as it came. `taken`: the parts that match, with their
+    nodes; `missed`: the part that does not."""
 
     after: UOp | None = None
     obstacle: Obstacle | None = None
@@ -53,6 +78,8 @@ class MatchAttempt(ReadableRow):
     parts: int = 0
     bound: dict[str, UOp] = field(default_factory=dict)
     rank: tuple[int, int] = (-1, -1)
+    taken: _Taken = ()
+    missed: tuple[Path, UOp, Path] | None = None
 
 
 class NoContext:
@@ -75,37 +102,49 @@ class _Walk:
 
     def run(self) -> MatchAttempt:
         match = self.match
-        for bound in self.ways([(self.rule.pattern, self.root, ())], {}, 0):
-            after = self.asked(bound)
+        for bound, taken in self.ways([(self.rule.pattern, self.root, (), ())], {}, ()):
+            after = self.asked(bound, taken)
             if after is not None:
                 match.after, match.obstacle, match.bound, match.passed = after, None, bound, match.parts
+                match.taken, match.missed = taken, None
                 break
         return match
 
     def ways(
-        self, pending: list[tuple[UPat, UOp, Path]], bound: dict[str, UOp], passed: int
-    ) -> Iterator[dict[str, UOp]]:
+        self, pending: list[tuple[UPat, UOp, Path, Path]], bound: dict[str, UOp], taken: _Taken
+    ) -> Iterator[tuple[dict[str, UOp], _Taken]]:
         """The ways in which all of `pending` matches, in the order in which the compiled matcher finds them."""
         if not pending:
-            yield bound
+            yield bound, taken
             return
-        (pattern, node, path), *rest = pending
+        (pattern, node, path, place), *rest = pending
         obstacle = self.difference(pattern, node, path, bound)
         if obstacle is not None:
-            self.miss(obstacle, (passed, _NEARER[obstacle.kind]), bound)
+            self.miss(obstacle, (len(taken), _NEARER[obstacle.kind]), bound, taken, (place, node, path))
             return
         if pattern.name is not None:
             bound = {**bound, pattern.name: node}
         wanted = () if pattern.ops == _CONST_ONLY else pattern.src or ()
         for order in _orders(pattern, wanted, node):
-            inner = [(src, node.src[place], (*path, place)) for src, place in zip(wanted, order, strict=True)]
-            yield from self.ways([*inner, *rest], bound, passed + 1)
+            inner = [
+                (src, node.src[source], (*path, source), (*place, at))
+                for at, (src, source) in enumerate(zip(wanted, order, strict=True))
+            ]
+            yield from self.ways([*inner, *rest], bound, (*taken, (place, node, path)))
 
-    def miss(self, obstacle: Obstacle, rank: tuple[int, int], bound: dict[str, UOp]) -> None:
+    def miss(
+        self,
+        obstacle: Obstacle,
+        rank: tuple[int, int],
+        bound: dict[str, UOp],
+        taken: _Taken,
+        missed: tuple[Path, UOp, Path] | None = None,
+    ) -> None:
         """Keeps it, if no other way got further."""
         if rank > self.match.rank:
             self.match.rank, self.match.obstacle = rank, obstacle
             self.match.passed, self.match.bound = rank[0], bound
+            self.match.taken, self.match.missed = taken, missed
 
     def difference(self, pattern: UPat, node: UOp, path: Path, bound: dict[str, UOp]) -> Obstacle | None:
         """The first thing that `pattern` wants of `node` itself, and it is not."""
@@ -131,14 +170,14 @@ class _Walk:
             return Obstacle("another node", path, f"{pattern.name} again: {self.text(known)}", here)
         return None
 
-    def asked(self, bound: dict[str, UOp]) -> UOp | None:
+    def asked(self, bound: dict[str, UOp], taken: _Taken) -> UOp | None:
         """What the rule makes of what its pattern found."""
         rule, match = self.rule, self.match
         code = rule.function.__code__
         wanted = code.co_varnames[: code.co_argcount]
         if "ctx" in wanted and self.ctx is NO_CONTEXT:
             text = f"{rule.name} asks what is known of the kernel and its target (ctx), which is not known here"
-            self.miss(Obstacle("context", (), "a context", text), (match.parts, 0), bound)
+            self.miss(Obstacle("context", (), "a context", text), (match.parts, 0), bound, taken)
             return None
         given = {"root": self.root, "ctx": self.ctx, **bound}
         arguments = [given[name] for name in wanted]
@@ -147,18 +186,23 @@ class _Walk:
             if rule.result is not None:
                 after = built(rule.result, bound, self.root) if after else None
         except Exception as error:
-            self.miss(Obstacle("error", (), "no error", f"{type(error).__name__}: {error}"), (match.parts, 1), bound)
+            self.miss(
+                Obstacle("error", (), "no error", f"{type(error).__name__}: {error}"), (match.parts, 1), bound, taken
+            )
             return None
         if after is self.root:
             self.miss(
-                Obstacle("nothing new", (), "another node", "the rule gives the node itself"), (match.parts, 3), bound
+                Obstacle("nothing new", (), "another node", "the rule gives the node itself"),
+                (match.parts, 3),
+                bound,
+                taken,
             )
             return None
         if after is None:
             word = "the condition of the law to hold" if rule.result is not None else "a node"
             said = "it does not" if rule.result is not None else f"{code.co_name}() says None"
             places = watched(rule.function, arguments, self.printer) if self.places else ()
-            self.miss(Obstacle("function", (), word, said, places), (match.parts, 2), bound)
+            self.miss(Obstacle("function", (), word, said, places), (match.parts, 2), bound, taken)
         return after
 
     def text(self, node: UOp) -> str:
@@ -186,6 +230,34 @@ def _count(pattern: UPat) -> int:
     if pattern.ops == _CONST_ONLY:
         return 1
     return 1 + sum([_count(src) for src in pattern.src or ()])
+
+
+def pattern_parts(rule: Rule, match: MatchAttempt) -> tuple[PatternPart, ...]:
+    """The parts of a rule's pattern, the whole first, each with the node that it was compared with."""
+    taken = {place: (node, path) for place, node, path in match.taken}
+    printer = Printer()
+    found: list[PatternPart] = []
+
+    def walk(pattern: UPat, place: Path) -> None:
+        node, path = taken.get(place, (None, ()))
+        state: PartState = "not reached" if node is None else "matched"
+        if match.missed is not None and match.missed[0] == place:
+            (_, node, path), state = match.missed, "differs"
+        text = "" if node is None else node_text(node, printer)
+        found.append(PatternPart(place, _part_text(pattern), state, path, text))
+        for at, src in enumerate(() if pattern.ops == _CONST_ONLY else pattern.src or ()):
+            walk(src, (*place, at))
+
+    walk(rule.pattern, ())
+    return tuple(found)
+
+
+def _part_text(pattern: UPat) -> str:
+    """What one part of a pattern wants of a node: "MUL", "CONST 0", "x", "x: ADD or SUB"."""
+    name = pattern.name or ""
+    if pattern.ops is None:
+        return name or "any node"
+    return f"{name}: {ops_text(pattern)}" if name else ops_text(pattern)
 
 
 def built(pattern: UPat, bound: dict[str, UOp], like: UOp) -> UOp:
@@ -235,4 +307,4 @@ def value_text(value: Any) -> str:
     return "none" if value is None else number_text(value)
 
 
-__all__ = ["NO_CONTEXT", "MatchAttempt", "Obstacle", "built", "matched", "node_text"]
+__all__ = ["NO_CONTEXT", "MatchAttempt", "Obstacle", "PatternPart", "built", "matched", "node_text", "pattern_parts"]

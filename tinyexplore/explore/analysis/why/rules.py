@@ -14,7 +14,14 @@ from typing import Any, Literal
 from tinyexplore.codegen import PASSES, Pass, Rewrite
 from tinyexplore.codegen.lowering import ARGUMENTS, Lowering
 from tinyexplore.device import Device, DeviceUnavailable
-from tinyexplore.explore.analysis.why.matching import NO_CONTEXT, Obstacle, matched, node_text
+from tinyexplore.explore.analysis.why.matching import (
+    NO_CONTEXT,
+    Obstacle,
+    PatternPart,
+    matched,
+    node_text,
+    pattern_parts,
+)
 from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
 from tinyexplore.explore.recording.sources import package_path, rule_text
 from tinyexplore.explore.tracefile.model import Node, Stage
@@ -40,7 +47,8 @@ class RuleAttempt(Readable):
     something that is not known here.
 
     `first`: of those that fire, the one that the pass takes. `passed` of `parts` of its pattern match; `bound`: what
-    its names stand for; `after`: what it makes. `at`: the node of the trace at which the obstacle stands.
+    its names stand for; `after`: what it makes. `at`: the node of the trace at which the obstacle stands. `pattern`:
+    its parts, the whole first, beside the nodes that they were compared with.
     """
 
     rule: str
@@ -57,6 +65,7 @@ class RuleAttempt(Readable):
     after: str = ""
     obstacle: Obstacle | None = None
     at: int | None = None
+    pattern: tuple[PatternPart, ...] = ()
 
     def table(self) -> Table:
         """One row: the rule, whether it fires, its law and the reason."""
@@ -194,6 +203,7 @@ def _tried(rule: Rule, node: UOp, ctx: Any, *, places: bool = True) -> RuleAttem
         bound=tuple((name, node_text(one)) for name, one in match.bound.items()),
         after="" if match.after is None else node_text(match.after),
         obstacle=match.obstacle,
+        pattern=pattern_parts(rule, match),
     )
 
 
@@ -275,8 +285,8 @@ class Explainer:
             what=node_text(uop),
             note=note,
             fired=fired_on(self.trace, row, number),
-            could=_with_first(could),
-            stopped=tuple(replace(one, at=self._obstacle_at(one, shown, place, uop)) for one in stopped),
+            could=tuple(_placed(one, shown, place) for one in _with_first(could)),
+            stopped=tuple(_placed(one, shown, place) for one in stopped),
         )
 
     def place_of(self, node: int, stage: int | None = None, step: int | None = None) -> tuple[int, int | None]:
@@ -323,13 +333,20 @@ class Explainer:
                     kept.popitem(last=False)
         return found
 
-    def _obstacle_at(self, one: RuleAttempt, shown: ShownGraph | None, place: int | None, uop: UOp) -> int | None:
-        """The node of the trace at which the obstacle stands."""
-        if one.obstacle is None or shown is None or place is None:
-            return None
-        for source in one.obstacle.path:
-            place = shown.nodes[place].src[source]
-        return shown.nodes[place].node
+
+def _placed(one: RuleAttempt, shown: ShownGraph | None, place: int | None) -> RuleAttempt:
+    """With the nodes of the trace at which its obstacle and the parts of its pattern stand."""
+    if shown is None or place is None:
+        return one
+
+    def node_at(path: tuple[int, ...]) -> int:
+        at = place
+        for source in path:
+            at = shown.nodes[at].src[source]
+        return shown.nodes[at].node
+
+    parts = tuple(replace(part, at=node_at(part.path)) if part.found else part for part in one.pattern)
+    return replace(one, at=None if one.obstacle is None else node_at(one.obstacle.path), pattern=parts)
 
 
 def fired_on(trace: Trace, stage: Stage, node: int) -> tuple[RecordedRewrite, ...]:

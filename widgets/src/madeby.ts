@@ -1,0 +1,33 @@
+// The opts of its kernel that made a node: those whose axes it is computed over.
+
+import type { OptStep } from "./model";
+import type { TraceIndex } from "./provenance";
+
+export interface MadeBy {
+  opt: OptStep;
+  /** Its place among the opts that the kernel has, from 1, and their number. */
+  place: number;
+  count: number;
+}
+
+/** The opts that made UOps of a kernel, in the order in which they were applied. */
+export function madeBy(index: TraceIndex, nodes: readonly number[], kernel: number | null): MadeBy[] {
+  const { stages, nodes: all, kernels } = index.trace;
+  const uops = nodes.filter((id) => index.node(id).kind === "uop");
+  if (kernel === null || uops.length === 0) return [];
+  const number = kernels[kernel]?.same_as ?? kernel; // a reused program was compiled there
+  const stage = stages.find((one) => one.kernel === number && one.opts.some(({ applied }) => applied));
+  if (stage === undefined) return [];
+  const past = new Set([...uops, ...index.ancestors(uops, kernel)]);
+  const own = index.reachable(stage.after).filter((id) => past.has(id));
+  const axes = new Set(
+    index
+      .reachable(own)
+      .filter((id) => all[id].op === "RANGE")
+      .map((id) => all[id].arg.split(" ")[0]),
+  );
+  const applied = stage.opts.filter((opt) => opt.applied);
+  return applied.flatMap((opt, at) =>
+    opt.made.some((axis) => axes.has(axis)) ? [{ opt, place: at + 1, count: applied.length }] : [],
+  );
+}

@@ -1,0 +1,104 @@
+// Products in the graph of LazyBuffers: a multiply of two operands, one of them repeated along an axis, and the sum of its
+// results. A matrix product is one, a convolution too.
+
+import { truncate } from "./format";
+import { humanName } from "./kernels";
+import type { Node } from "./model";
+import type { TraceIndex } from "./provenance";
+import type { ShownGraph } from "./replay";
+import { spanText } from "./spans";
+
+export interface ProductGroup {
+  /** Display ids: the sum, */
+  sum: number;
+  multiply: number;
+  /** the operands as the multiply reads them, views that only this product reads, */
+  operands: number[];
+  /** and all of it in the order of the graph: the sum is the last. */
+  members: number[];
+  /** "x @ w: multiply, then sum over k" */
+  title: string;
+  /** "64×32×48 → 64×32" */
+  shapes: string;
+}
+
+const LONGEST_NAME = 24;
+
+/** Every product, by the node of its sum. */
+export function productsOf(index: TraceIndex, graph: ShownGraph): Map<number, ProductGroup> {
+  const users = new Map<number, number[]>();
+  for (const [id, { src }] of graph.nodes)
+    for (const source of new Set(src)) users.set(source, [...(users.get(source) ?? []), id]);
+  const order = new Map([...graph.nodes.keys()].map((id, at) => [id, at]));
+  const roots = new Set(graph.root);
+  const node = (id: number): Node => index.node(graph.nodes.get(id)!.node);
+  const isOwn = (id: number, user: number): boolean =>
+    !roots.has(id) && (users.get(id) ?? []).every((other) => other === user);
+  const found = new Map<number, ProductGroup>();
+  const frames: (number | null)[] = []; // the line of each product
+  for (const [sum, { src }] of graph.nodes) {
+    const [multiply] = src;
+    if (node(sum).op !== "REDUCE_AXIS" || !node(sum).detail.startsWith("ADD ")) continue;
+    if (node(multiply).op !== "MUL" || !isOwn(multiply, sum)) continue;
+    const chains = graph.nodes.get(multiply)!.src.map((top) => {
+      const chain: number[] = [];
+      let [id, user] = [top, multiply];
+      while (node(id).group === "movement" && graph.nodes.get(id)!.src.length === 1 && isOwn(id, user)) {
+        chain.push(id);
+        [id, user] = [graph.nodes.get(id)!.src[0], id];
+      }
+      return chain;
+    });
+    if (!chains.flat().some((id) => node(id).op === "EXPAND")) continue;
+    const members = [...new Set([...chains.flat(), multiply, sum])].sort((a, b) => order.get(a)! - order.get(b)!);
+    const operands = [...new Set(chains.flatMap(([last]) => (last === undefined ? [] : [last])))];
+    frames.push(node(sum).user);
+    found.set(node(sum).id, { sum, multiply, operands, members, title: "", shapes: "" });
+  }
+  for (const product of found.values()) {
+    const [sum, multiply] = [node(product.sum), node(product.multiply)];
+    const isAlone = frames.filter((user) => user === sum.user).length === 1;
+    product.title = `${truncate(nameOf(index, sum, multiply, isAlone), LONGEST_NAME)}: multiply, then sum over ${axesOf(sum)}`;
+    product.shapes = `${shapeOf(multiply)} → ${shapeOf(sum)}`;
+  }
+  return found;
+}
+
+function axesOf({ detail }: Node): string {
+  const count = (/over ([\d, ]+)/.exec(detail)?.[1] ?? "").split(",").filter((axis) => axis.trim() !== "").length;
+  return count === 1 ? "k" : `${count} axes`;
+}
+
+function shapeOf({ shape }: Node): string {
+  return (shape ?? []).filter((size) => size !== 1).join("×") || "1";
+}
+
+/** What the user's Python says where that made one product, else its operands, else what its kernel computes. */
+function nameOf(index: TraceIndex, sum: Node, multiply: Node, isAlone: boolean): string {
+  const frame = index.frameOf(sum.id, null);
+  const part = frame === null ? "" : spanText(index, frame);
+  if (part !== "" && isAlone && !part.startsWith(".")) return part;
+  const [a, b] = multiply.src.map((id) => operandName(index, id));
+  if (sum.calls[0] === "conv2d" && a !== "" && b !== "") return `conv2d of ${a} and ${b}`;
+  if (a !== "" && b !== "" && sum.calls.some((call) => call.includes("matmul"))) return `${a} @ ${b}`;
+  const kernel = index.firstKernelOf.get(sum.id);
+  const info = kernel === undefined ? undefined : index.trace.kernels[kernel];
+  return info === undefined || humanName(info) === info.name ? "product" : humanName(info);
+}
+
+/** What the user's Python calls the tensor under a node's views; "" where it has no name. */
+export function operandName(index: TraceIndex, id: number): string {
+  let node = index.node(id);
+  while (node.name === "" && node.group === "movement" && node.src.length === 1) node = index.node(node.src[0]);
+  return node.name;
+}
+
+/** What a view says as an operand of a product: "EXPAND x", "64×48 → 64×32×48". */
+export function operandWords(index: TraceIndex, node: Node): { label: string; detail: string } {
+  let [base, view] = [node, node];
+  while (base.group === "movement" && base.src.length === 1) [base, view] = [index.node(base.src[0]), base];
+  const name = operandName(index, node.id) || base.label;
+  const isRow = base.shape?.length === 1 && view.op === "RESHAPE"; // memory whose shape is said by a view
+  const [from, to] = [isRow ? view : base, node].map(shapeOf);
+  return { label: `${node.label} ${name}`, detail: from === to ? to : `${from} → ${to}` };
+}

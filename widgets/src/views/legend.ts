@@ -1,0 +1,138 @@
+// The graph's legend: the colours and shapes of what is on the canvas, each drawn as the canvas draws it.
+
+import { button, h, replaceChildren, s } from "../dom";
+import { meaning } from "../explaining";
+import { recall, record } from "../recalled";
+
+const FOLDED = "legend"; // in the browser: "folded" where the reader folded it
+
+/** A sign of the drawing, and what it means. */
+export interface Sign {
+  /** Elements in a field of 26 × 14 pixels. */
+  picture: SVGElement[];
+  says: string;
+  /** More about it, on hover. */
+  title?: string;
+}
+
+const ROLES: Record<string, string> = {
+  buffer: "memory from outside",
+  memory: "load or store",
+  reduce: "reduction",
+  loop: "loop",
+  alu: "arithmetic",
+  movement: "view",
+  const: "constant",
+  control: "structure",
+};
+
+const DECISIONS: Record<string, [string, string]> = {
+  realize: ["gets memory", "The scheduler gives the result a buffer of its own"],
+  keep: ["row buffer", "Computed once per row into scratch memory"],
+  duplicate: ["computed again", "Each reader's kernel computes it"],
+};
+
+const FATES: Record<string, [string, string]> = {
+  fused: ["fused", "Computed where it is read, without a trip to memory"],
+  again: ["computed in several kernels", "Each kernel that reads it computes it again"],
+  cut: ["cut: through memory", "One kernel stores it, another loads it"],
+};
+
+/** A small box with these classes. */
+function boxSign(classes: string, says: string, title = ""): Sign {
+  const rect = s("rect", { x: 2, y: 2, width: 22, height: 10, rx: 3 });
+  const behind = classes.includes("region")
+    ? [s("rect", { class: "behind", x: 4.5, y: 0.8, width: 21, height: 9, rx: 3 })]
+    : [];
+  return { picture: [s("g", { class: `box ${classes}` }, ...behind, rect)], says, title };
+}
+
+function lineSign(classes: string, says: string, title: string, mark: SVGElement[] = []): Sign {
+  return { picture: [s("path", { class: `edge ${classes}`, d: "M1 7H25" }), ...mark], says, title };
+}
+
+/** The signs of these boxes' classes. `isByKernel`: colours are kernels. */
+export function boxSigns(classes: readonly string[], isByKernel: boolean): Sign[] {
+  const words = new Set(classes.flatMap((text) => text.split(" ")));
+  const signs: Sign[] = [];
+  if (isByKernel) {
+    const kernel = classes.find((text) => text.includes("by-kernel"));
+    const own = kernel?.split(" ").filter((word) => word === "by-kernel" || word.startsWith("k-"));
+    if (own !== undefined)
+      signs.push(boxSign(own.join(" "), "colour: its kernel", "Nodes of one colour are computed by one kernel"));
+    if (words.has("no-kernel")) signs.push(boxSign("no-kernel", "of no kernel: already in memory"));
+  } else {
+    for (const [role, says] of Object.entries(ROLES))
+      if (words.has(`g-${role}`)) signs.push(boxSign(`g-${role}`, says, meaning("role", role)));
+  }
+  for (const [decision, [says, title]] of Object.entries(DECISIONS))
+    if (words.has(`d-${decision}`)) signs.push(boxSign(`d-${decision}`, says, title));
+  if (words.has("region"))
+    signs.push(boxSign("region", "several nodes", "A double click, or E, draws them one by one"));
+  if (words.has("new")) signs.push(boxSign("new", "changed by this step"));
+  return signs;
+}
+
+/** The signs of edges: through views, and what the scheduler made of them. */
+export function edgeSigns(hasViews: boolean, hasLong: boolean, fates: ReadonlySet<string>): Sign[] {
+  const signs: Sign[] = [];
+  if (hasViews) signs.push(lineSign("viewed", "through views", "Views between the two boxes: other indices, no copy"));
+  if (hasLong) signs.push(lineSign("long", "long edge", "Drawn faint: it passes over other boxes"));
+  for (const [fate, [says, title]] of Object.entries(FATES)) {
+    if (!fates.has(fate)) continue;
+    const shape =
+      fate === "cut"
+        ? s("path", { d: "M-7-3H7M-7 3H7", transform: "rotate(90)" })
+        : s("circle", { r: fate === "fused" ? 2.6 : 3.6 });
+    signs.push(lineSign("", says, title, [s("g", { class: `fate ${fate}`, transform: "translate(13 7)" }, shape)]));
+  }
+  return signs;
+}
+
+/** A frame around a product. */
+export function productSign(): Sign {
+  const rect = s("rect", { x: 2, y: 1, width: 22, height: 12, rx: 3 });
+  return {
+    picture: [s("g", { class: "frame product" }, rect)],
+    says: "a product: multiply, then sum",
+    title:
+      "A matrix product or a convolution: two operands repeated to one shape, multiplied, summed. Its heading folds it",
+  };
+}
+
+export class Legend {
+  readonly element = h("div", { class: "legend", role: "group", "aria-label": "Legend: colours and shapes" });
+  private signs: readonly Sign[] = [];
+  private keys: readonly HTMLElement[] = [];
+  private isFolded = recall(FOLDED) === "folded";
+
+  /** `keys`: more entries, ready made. */
+  write(signs: readonly Sign[], keys: readonly HTMLElement[]): void {
+    [this.signs, this.keys] = [signs, keys];
+    this.draw();
+  }
+
+  private draw(): void {
+    const { signs, keys, isFolded } = this;
+    this.element.hidden = signs.length + keys.length === 0;
+    const fold = button(
+      `${isFolded ? "▸" : "▾"} Legend`,
+      "Show or fold the meaning of colours and shapes",
+      () => {
+        this.isFolded = !isFolded;
+        record(FOLDED, this.isFolded ? "folded" : null);
+        this.draw();
+      },
+      "quiet fold",
+    );
+    fold.setAttribute("aria-expanded", String(!isFolded));
+    const entry = ({ picture, says, title }: Sign): HTMLElement =>
+      h(
+        "span",
+        { class: "sign", title },
+        s("svg", { width: 26, height: 14, viewBox: "0 0 26 14", "aria-hidden": "true" }, ...picture),
+        says,
+      );
+    replaceChildren(this.element, fold, ...(isFolded ? [] : [...signs.map(entry), ...keys]));
+  }
+}
