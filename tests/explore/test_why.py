@@ -14,7 +14,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore import Explorer, Trace, capture, could_fire, explore, why_not
 from tinyexplore.explore.analysis.why.matching import matched
 from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
-from tinyexplore.explore.analysis.why.rules import Explainer, context_of, settings_of, tables
+from tinyexplore.explore.analysis.why.rules import explainer, Explainer, context_of, settings_of, tables
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.uop import Axis, AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, law, rule, var
 from tinyexplore.util import Context
@@ -296,3 +296,32 @@ def test_settings_and_the_target_are_those_of_the_capture():
         target = context_of(trace, stage, Remade(trace))
     assert dtypes.float32 not in target.native_dtypes
     assert target.name == Device[Device.DEFAULT].target.name
+
+
+def test_the_parts_of_a_pattern_stand_beside_the_nodes_that_they_were_compared_with(view: Explorer):
+    shown = 0
+    for stage in [one for one in view.trace.stages if any(step.rule is not None for step in one.steps)][:6]:
+        number, step = next((k, one) for k, one in enumerate(stage.steps) if one.rule is not None)
+        found = explainer(view.trace).why_not(step.before, stage, number)
+        for one in (*found.could, *found.stopped):
+            states = [part.state for part in one.pattern]
+            assert one.pattern[0].place == () and len(states) == one.parts
+            assert all((part.found == "") == (part.state == "not reached") for part in one.pattern)
+            if one.verdict == "fires":
+                assert set(states) == {"matched"}
+                assert one.pattern[0].at == step.before
+            elif one.obstacle.kind in ("operation", "type", "argument", "sources", "another node"):
+                assert states.count("matched") == one.passed and states.count("differs") == 1
+                (differs,) = [part for part in one.pattern if part.state == "differs"]
+                assert one.at == differs.at or one.obstacle.path != differs.path
+            shown += 1
+    assert shown > 20
+
+
+def test_an_opt_names_the_axis_that_it_splits_and_the_axes_that_it_makes(view: Explorer):
+    opts = [opt for stage in view.trace.stages for opt in stage.opts if opt.applied]
+    assert opts
+    made = [name for opt in opts for name in opt.made]
+    kernels = [{name for name, _, _ in kernel.axes} for kernel in view.trace.kernels]
+    assert all(any(name in axes for axes in kernels) for name in made)
+    assert all(opt.axis for opt in opts)

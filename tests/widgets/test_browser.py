@@ -94,6 +94,17 @@ def boxes(tab: Any, mark: str) -> set[str]:
     return set(tab.evaluate("(where) => [...document.querySelectorAll(where)].map((text) => text.textContent)", found))
 
 
+def select_box(tab: Any, words: str) -> None:
+    """Selects the node of the first box with these words, which may be out of sight."""
+    tab.evaluate(
+        """(words) => {
+          const found = [...document.querySelectorAll('.boxes .box')].find((box) => box.textContent.includes(words));
+          tinyexplore.handle.select([+found.dataset.node]);
+        }""",
+        words,
+    )
+
+
 def stage(name: str) -> int:
     return next(stage.id for stage in TRACE.stages if stage.name == name)
 
@@ -378,7 +389,7 @@ def test_hovering_a_line_outlines_its_relatives(open_page: Open) -> None:
 
 
 def test_a_box_of_the_graph_selects_its_node(open_page: Open) -> None:
-    tab = open_page()
+    tab = open_page(height=1000)
     tab.click(".boxes .box:has-text('REDUCE ADD')")
     assert boxes(tab, "sel") == {"REDUCE ADD"}
     assert lines(tab, "a", "rel") == [4]
@@ -513,7 +524,7 @@ def test_the_graph_is_walked_by_keyboard(open_page: Open) -> None:
     tab = open_page()
     tab.focus(".tinyexplore")
     tab.keyboard.press("f")
-    tab.click(".boxes .box:has-text('STORE')")
+    select_box(tab, "STORE")
     tab.keyboard.press("Shift+ArrowUp")
     assert boxes(tab, "sel") <= {"INDEX", "ADD"}
     tab.keyboard.press("Shift+ArrowDown")
@@ -522,7 +533,7 @@ def test_the_graph_is_walked_by_keyboard(open_page: Open) -> None:
 
 def test_a_cone_leaves_only_sources_and_users(open_page: Open) -> None:
     tab = open_page()
-    tab.click(".boxes .box:has-text('REDUCE ADD')")
+    select_box(tab, "REDUCE ADD")
     tab.focus(".tinyexplore")
     tab.keyboard.press("i")
     assert "outside the dependency cone" in tab.inner_text(".status")
@@ -533,7 +544,7 @@ def test_a_cone_leaves_only_sources_and_users(open_page: Open) -> None:
 
 def test_a_cone_may_be_bounded_by_edges(open_page: Open) -> None:
     tab = open_page()
-    tab.click(".boxes .box:has-text('REDUCE ADD')")
+    select_box(tab, "REDUCE ADD")
     tab.focus(".tinyexplore")
     tab.keyboard.press("i")
     whole = len(tab.query_selector_all(".boxes .box"))
@@ -760,7 +771,8 @@ def test_a_frame_names_its_kernel_and_a_click_on_it_chooses_that_one(open_page: 
     tab = open_page(busy=False)
     assert state(tab)["cursor"]["kernel"] == 0
     tab.click("button:text-is('fit')")
-    tab.click(".frame[data-kernel='1'] rect", position={"x": 6, "y": 6})
+    for event in ("pointerdown", "pointerup"):  # it may be out of sight
+        tab.locator(".frame[data-kernel='1'] rect").dispatch_event(event, {"button": 0})
     assert state(tab)["cursor"]["kernel"] == 1
     assert "softmax_64_32" in tab.inner_text(".pane-b")
 

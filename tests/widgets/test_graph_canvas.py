@@ -79,9 +79,17 @@ def attention() -> Trace:
 # *** the legend ***
 
 
+def open_legend(tab: Any) -> None:
+    """Where the canvas is low it is folded at first."""
+    if tab.get_attribute(".legend .fold", "aria-expanded") == "false":
+        tab.click(".legend .fold")
+
+
 @pytest.mark.parametrize("width", [700, 1440])
 def test_the_legend_names_what_is_on_the_canvas_and_covers_nothing(open_page: Open, softmax: Trace, width: int) -> None:
     tab = open_page(softmax, busy=False, flow="", width=width, height=900)
+    settle(tab)
+    open_legend(tab)
     settle(tab)
     said = tab.inner_text(".legend")
     for classes, words in {
@@ -103,6 +111,8 @@ def test_the_legend_names_what_is_on_the_canvas_and_covers_nothing(open_page: Op
 
 def test_the_legend_follows_to_uops_and_is_folded_for_good(open_page: Open) -> None:
     tab = open_page()
+    settle(tab)
+    open_legend(tab)
     assert "loop" in tab.inner_text(".legend") and "arithmetic" in tab.inner_text(".legend")
     assert "kernel" not in tab.inner_text(".legend")
     high = rectangles(tab, ".legend")[0]

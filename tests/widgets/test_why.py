@@ -204,3 +204,37 @@ def test_what_goes_wrong_is_said(page: Any, view: Explorer):
     stage, step, node, _ = firing(view)
     go(page, stage, step, node)
     assert page.wait_for_selector(".whys [role=alert]").inner_text() == "the kernel is busy"
+
+
+def test_a_rule_s_pattern_is_drawn_beside_the_node_in_the_same_colours(asking: Any, view: Explorer):
+    stage, number = next(
+        (stage, k)
+        for stage in view.trace.stages
+        for k, step in enumerate(stage.steps)
+        if step.rule is not None and stage.kernel == 0
+    )
+    where = f"{{stage: {stage.id}, step: {number}, kernel: 0, graph: 'uops', place: 'passes', panel: 'why'}}"
+    asking.evaluate(f"tinyexplore.handle.go({where})")
+    asking.evaluate(f"tinyexplore.handle.select([{stage.steps[number].before}])")
+    asking.wait_for_selector(".whys .tried.fires", state="attached")
+    asking.evaluate("document.querySelector('.whys .tried.fires').open = true")
+    asking.wait_for_selector(".whys .tried.fires .pattern-picture", state="attached")
+    pattern, node = asking.evaluate(
+        """[...document.querySelectorAll('.tried.fires .pattern-picture')][0].querySelectorAll('svg.pattern').length
+          && [...document.querySelectorAll('.tried.fires .pattern-picture')[0].querySelectorAll('svg.pattern')].map(
+            (svg) => [...svg.querySelectorAll('.part')].map((part) => [part.dataset.part, part.getAttribute('class')]))"""
+    )
+    assert pattern == node and all("by-kernel" in look for _, look in pattern)
+
+
+def test_the_rewrite_history_tells_the_opts_that_made_a_node(page: Any, view: Explorer):
+    kernel = next(one for one in view.trace.kernels if one.opts)
+    stages = [one for one in view.trace.stages if one.kernel == kernel.id and one.after]
+    (opts,) = [[opt for opt in one.opts if opt.applied] for one in stages if any(opt.applied for opt in one.opts)]
+    where = f"{{stage: {stages[-1].id}, kernel: {kernel.id}, graph: 'uops', place: 'passes', panel: 'biography'}}"
+    page.evaluate(f"tinyexplore.handle.go({where})")
+    page.evaluate(f"tinyexplore.handle.select([{stages[-1].after[0]}])")
+    rows = page.locator(".biography .made-by").all_inner_texts()
+    assert len(rows) == len([opt for opt in opts if opt.made])  # the whole program lies in every loop
+    for row, opt in zip(rows, [opt for opt in opts if opt.made], strict=True):
+        assert f"of {len(opts)}" in row and opt.opt in row and opt.axis in row and ", ".join(opt.made) in row

@@ -16,8 +16,9 @@ interface Hooks {
   /** After every move, once a frame. */
   moved: () => void;
   clicked: (event: MouseEvent) => void;
-  /** The room for the drawing and what stands beside it has another size; true where the drawing is made again. */
-  resized: () => boolean;
+  /** The room for the drawing and what stands beside it has another size; true where the drawing is made again.
+   * `isUntouched`: the reader has not moved it. */
+  resized: (isUntouched: boolean) => boolean;
 }
 
 const MARGIN = 18;
@@ -25,7 +26,7 @@ const MARGIN = 18;
 export const LEGIBLE = 1;
 const CLOSEST = 1.1;
 const TALL_MAP = [64, 150];
-const WIDE_MAP = [180, 44];
+const WIDE_MAP = [160, 30];
 const SMALL = 0.55; // zoom below which an edge needs no numbers
 const REST_MS = 140; // without a turn of the wheel: then the drawing is made at its new size
 const MOST_STRETCHED = 1.6; // by which words are stretched until then
@@ -194,7 +195,11 @@ export class Camera {
     if (x !== this.x || y !== this.y) this.moveTo(x, y, zoom);
   }
 
-  /** The room's width by its height. */
+  get height(): number {
+    return this.size.height;
+  }
+
+  /** The canvas's width by its height. */
   get ratio(): number {
     return this.size.width / this.size.height;
   }
@@ -214,9 +219,11 @@ export class Camera {
   /** `isRoom`: all the room, not only what the canvas has of it. */
   private resized(isRoom: boolean): void {
     this.measured = null;
-    if (isRoom && this.isUntouched) {
-      if (!this.hooks.resized()) this.open(this.focus, this.boxes);
-    } else this.settle();
+    if (!isRoom) this.settle();
+    else if (!this.hooks.resized(this.isUntouched)) {
+      if (this.isUntouched) this.open(this.focus, this.boxes);
+      else this.settle();
+    }
   }
 
   private listen(): void {

@@ -129,7 +129,7 @@ export class GraphView implements View {
         if (this.drawing.show(this.camera.zoom, this.camera.sight(), this.camera.ahead)) this.mark();
       },
       clicked: (event) => this.choose(event),
-      resized: () => this.resized(),
+      resized: (isUntouched) => this.resized(isUntouched),
     });
     this.finder = new Finder(store, {
       boxes: () => this.drawn.boxes,
@@ -165,8 +165,8 @@ export class GraphView implements View {
     this.canvas.append(this.drawing.svg, this.working);
     this.room.append(this.canvas, this.camera.minimap);
     this.card.stand(this.canvas);
-    this.foot.append(this.legend.element);
-    this.element.append(bar, this.room, this.foot, this.status);
+    this.foot.append(this.legend.element, this.status);
+    this.element.append(bar, this.room, this.foot);
     this.listen();
     this.draw();
   }
@@ -414,7 +414,9 @@ export class GraphView implements View {
   }
 
   /** The room changed: what was fitted is fitted again, in the other direction where that has become the better one. */
-  private resized(): boolean {
+  private resized(isUntouched: boolean): boolean {
+    this.legend.suit(this.camera.height);
+    if (!isUntouched) return false;
     if (this.isFitted) {
       this.fit();
       return true;

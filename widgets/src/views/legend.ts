@@ -4,7 +4,9 @@ import { button, h, replaceChildren, s } from "../dom";
 import { meaning } from "../explaining";
 import { recall, record } from "../recalled";
 
-const FOLDED = "legend"; // in the browser: "folded" where the reader folded it
+const FOLDED = "legend"; // in the browser: "folded" or "open", as the reader chose
+const LOW = 300; // pixels; a canvas as high has no room for a legend,
+const ENOUGH = 380; // and one as high has
 
 /** A sign of the drawing, and what it means. */
 export interface Sign {
@@ -105,6 +107,7 @@ export class Legend {
   private signs: readonly Sign[] = [];
   private keys: readonly HTMLElement[] = [];
   private isFolded = recall(FOLDED) === "folded";
+  private isChosen = recall(FOLDED) !== null;
 
   /** `keys`: more entries, ready made. */
   write(signs: readonly Sign[], keys: readonly HTMLElement[]): void {
@@ -112,15 +115,25 @@ export class Legend {
     this.draw();
   }
 
+  /** Folds itself where the canvas is low, unless the reader chose. `height`: of the canvas. */
+  suit(height: number): void {
+    const next = height < LOW || (this.isFolded && height < ENOUGH);
+    if (this.isChosen || next === this.isFolded) return;
+    this.isFolded = next;
+    this.draw();
+  }
+
   private draw(): void {
     const { signs, keys, isFolded } = this;
     this.element.hidden = signs.length + keys.length === 0;
+    this.element.classList.toggle("is-folded", isFolded);
     const fold = button(
       `${isFolded ? "▸" : "▾"} Legend`,
       "Show or fold the meaning of colours and shapes",
       () => {
         this.isFolded = !isFolded;
-        record(FOLDED, this.isFolded ? "folded" : null);
+        this.isChosen = true;
+        record(FOLDED, this.isFolded ? "folded" : "open");
         this.draw();
       },
       "quiet fold",
