@@ -14,7 +14,7 @@ from tinyexplore.dtype import PtrDType, dtypes
 from tinyexplore.explore import Explorer, Trace, capture, could_fire, explore, why_not
 from tinyexplore.explore.analysis.why.matching import matched
 from tinyexplore.explore.analysis.why.remade import CannotRemake, Remade
-from tinyexplore.explore.analysis.why.rules import explainer, Explainer, context_of, settings_of, tables
+from tinyexplore.explore.analysis.why.rules import Explainer, context_of, explainer, settings_of, tables
 from tinyexplore.explore.recording.tables import UopDigests
 from tinyexplore.uop import Axis, AxisKind, Ops, PatternMatcher, UOp, UPat, cvar, law, rule, var
 from tinyexplore.util import Context
