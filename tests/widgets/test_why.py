@@ -231,10 +231,10 @@ def test_the_rewrite_history_tells_the_opts_that_made_a_node(page: Any, view: Ex
     kernel = next(one for one in view.trace.kernels if one.opts)
     stages = [one for one in view.trace.stages if one.kernel == kernel.id and one.after]
     (opts,) = [[opt for opt in one.opts if opt.applied] for one in stages if any(opt.applied for opt in one.opts)]
-    where = f"{{stage: {stages[-1].id}, kernel: {kernel.id}, graph: 'uops', place: 'passes', panel: 'biography'}}"
+    where = f"{{stage: {stages[-1].id}, kernel: {kernel.id}, graph: 'uops', place: 'passes', panel: 'history'}}"
     page.evaluate(f"tinyexplore.handle.go({where})")
     page.evaluate(f"tinyexplore.handle.select([{stages[-1].after[0]}])")
-    rows = page.locator(".biography .made-by").all_inner_texts()
+    rows = page.locator(".history .made-by").all_inner_texts()
     assert len(rows) == len([opt for opt in opts if opt.made])  # the whole program lies in every loop
     for row, opt in zip(rows, [opt for opt in opts if opt.made], strict=True):
         assert f"of {len(opts)}" in row and opt.opt in row and opt.axis in row and ", ".join(opt.made) in row

@@ -48,7 +48,9 @@ export class NodeCard {
   }
 
   private dockButton(): HTMLElement {
-    const [sign, says] = this.isDocked ? ["⤓", "Below the graph, while something is selected"] : ["⇥", "Beside the graph: it stays there"];
+    const [sign, says] = this.isDocked
+      ? ["⤓", "Below the graph, while something is selected"]
+      : ["⇥", "Beside the graph: it stays there"];
     return button(sign, says, () => this.dock(), "icon dock");
   }
 
