@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tinyexplore.device import Device
 from tinyexplore.explore.notebook.session import EXPLORE_REPEAT, Explorer, capture, run_captured
+from tinyexplore.explore.recording.names import classes_of, namespace_of
 from tinyexplore.util import Context
 
 if TYPE_CHECKING:
@@ -139,8 +140,8 @@ def torch(
 
 def explored_of_torch(function: Callable[..., Any], args: Sequence[Any], **options: Any) -> Explorer | None:
     """The view of a program of PyTorch; None where neither the function nor an argument is PyTorch's."""
-    kinds = {base.__module__.partition(".")[0] for value in (function, *args) for base in type(value).__mro__}
-    if "torch" not in kinds:
+    kinds = [namespace_of(base).get("__module__") for value in (function, *args) for base in classes_of(type(value))]
+    if not any(type(name) is str and name.partition(".")[0] == "torch" for name in kinds):
         return None
     from tinyexplore.frontends.torch.exploring import is_of_torch
 
