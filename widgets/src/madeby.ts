@@ -18,7 +18,8 @@ export function madeBy(index: TraceIndex, nodes: readonly number[], kernel: numb
   const number = kernels[kernel]?.same_as ?? kernel; // a reused program was compiled there
   const stage = stages.find((one) => one.kernel === number && one.opts.some(({ applied }) => applied));
   if (stage === undefined) return [];
-  const past = new Set([...uops, ...index.ancestors(uops, kernel)]);
+  const read = index.reachable(uops); // a node is computed over the axes of all that it reads
+  const past = new Set([...read, ...index.ancestors(read, kernel)]);
   const own = index.reachable(stage.after).filter((id) => past.has(id));
   const axes = new Set(
     index
