@@ -13,7 +13,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from keyword import iskeyword
 from typing import Any
 
@@ -68,6 +68,7 @@ def place_of(node: Any) -> Place | None:
 
 
 @cache
+@lru_cache(4096)
 def caller_at(place: Place) -> Caller:
     """A function of a module and of what computes a node; it calls that from the place.
 

@@ -25,7 +25,7 @@ from tinyexplore.frontends.torch.values import DTYPES, Layout, flat_tensor, is_p
 from tinyexplore.jit import TinyJit
 from tinyexplore.jit.arguments import JitError
 from tinyexplore.tensor import Tensor
-from tinyexplore.trace import active_recorder, recording
+from tinyexplore.trace import recording
 
 MOST_REPLAYED = 8  # layouts of inputs for which a captured part is kept
 # movements that ATen does without touching the elements
@@ -310,10 +310,8 @@ class PartRunner:
             return self._left(inputs)
         layouts: list[Any] = []
         flats: list[Tensor] = []
-        is_recorded = active_recorder() is not None
         for node, value in zip(self.part.inputs, inputs):
-            look = partial(_given, value)
-            layout, flat = self._at(self.readers[node], look) if is_recorded else look()
+            layout, flat = self._at(self.readers[node], partial(_given, value))
             layouts.append(layout)
             if flat is not None:
                 flats.append(flat)
