@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from heapq import heappop, heappush
 from operator import itemgetter
 
@@ -52,13 +52,31 @@ def kept_rare(own: Path, path: Path) -> Path:
     return path[: max(len(own), inside[-1])] if inside else own
 
 
-def made_of(value: UOp, register: UOp) -> set[UOp]:
-    """`value` and the nodes below it that `register` goes into."""
-    descendants = {register}
-    for node in value.toposort():
-        if not descendants.isdisjoint(node.src):
-            descendants.add(node)
-    return descendants - {register}
+class _Between:
+    """Which nodes stand between a register and a value, in one order of a graph."""
+
+    def __init__(self, order: Sequence[UOp]) -> None:
+        self.place = {node: number for number, node in enumerate(order)}
+        self.users: dict[UOp, list[UOp]] = {}
+        for node in order:
+            for src in node.src:
+                self.users.setdefault(src, []).append(node)
+
+    def made_of(self, value: UOp, register: UOp) -> set[UOp]:
+        """`value` and the nodes below it that `register` goes into. What it costs grows with these alone."""
+        last, above, todo = self.place[value], {register}, [register]
+        while todo:
+            for user in self.users.get(todo.pop(), ()):
+                if user not in above and self.place[user] <= last:
+                    above.add(user)
+                    todo.append(user)
+        found, todo = {value} & above, [value]
+        while todo:
+            for src in todo.pop().src:
+                if src in above and src not in found:
+                    found.add(src)
+                    todo.append(src)
+        return found - {register}
 
 
 class _Blocks:
@@ -82,11 +100,13 @@ class _Blocks:
         shared: dict[UOp, Path] = {}  # of each node, the loops around all of its users so far
         registers = {node for node in self.order if node.op is Ops.DEFINE_ACC}
         path, paths = self.path, self.known
+        between: _Between | None = None
         for node in reversed(self.order):
             op = node.op
             if op is Ops.ASSIGN and (len(node.src) == 3 or node.src[0] not in node.src[1].src):
                 # a scan's register may be read in several steps, and (acc + x) + 1 reads one too
-                reading.update(made_of(node.src[1], node.src[0]))
+                between = between or _Between(self.order)
+                reading.update(between.made_of(node.src[1], node.src[0]))
             own = path.get(node)
             if own is None:
                 if op is Ops.DEFINE_ACC:
