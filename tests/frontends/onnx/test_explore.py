@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def test_every_node_points_at_its_line_of_the_model() -> None:
         frame = trace.frames[node.user]
         assert frame.source == text.id
         assert by_operator[node.op] in lines[frame.line - 1]
-        assert frame.span is not None
+        assert (frame.span is not None) is (sys.version_info >= (3, 11))  # which know columns
 
 
 def test_weights_inputs_and_modules_have_their_names() -> None:
