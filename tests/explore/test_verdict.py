@@ -269,7 +269,7 @@ def test_the_verdict_works_without_llvm_mca_and_says_so(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_a_real_kernel_gets_its_kind_or_the_verdict_is_noise(name: str) -> None:
-    """Where other processes have a core, the verdict must say so; else it must be right. The caches are real.
+    """Each program gets the kind that is known for it, or "noise" on a disturbed machine. The caches are real.
 
     Another machine on the same host can take half of a core's speed for a second, and no counter here tells: a wrong
     verdict fails where it is given CAPTURES times.

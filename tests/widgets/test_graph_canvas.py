@@ -37,7 +37,7 @@ def overlaps(a: Box, b: Box) -> bool:
 
 
 def visible_boxes(tab: Any) -> list[Box]:
-    """What of each node's box lies on the canvas."""
+    """The visible part of each box of a node."""
     (left, top, right, bottom) = rectangles(tab, ".canvas")[0]
     found = []
     for x0, y0, x1, y1 in rectangles(tab, ".boxes .box"):

@@ -25,7 +25,7 @@ def share(found: Any, expected: Any) -> float:
 
 
 def compared(name: str) -> dict[str, Any]:
-    """What a model gives, beside eager PyTorch in float64: its error, and eager's in float32."""
+    """The errors of a model and of eager PyTorch in float32, both against eager PyTorch in float64."""
     import torch
     import torchvision
     from torch.nn import functional

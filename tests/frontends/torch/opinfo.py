@@ -53,7 +53,7 @@ def _is_dense(tensors: list[Any]) -> bool:
 
 
 def difference(got: list[Any], want: list[Any], dtype: str, exact: bool = True) -> str:
-    """What differs: shapes, dtypes, or values by more than a share of the largest one; "" if nothing."""
+    """The difference as text: shapes, dtypes, or values beyond the tolerance; "" if they agree."""
     import torch
 
     if len(got) != len(want):
@@ -187,7 +187,7 @@ def tried(info: Any, sample: Any, dtype: str, gradients: bool) -> tuple[str, str
 
 
 def again(module: Any, inputs: list[Any]) -> list[Any] | None:
-    """What PyTorch itself makes of a traced graph; None if it cannot run it."""
+    """The result of a traced graph in PyTorch itself; None if it cannot run it."""
     import torch
 
     torch.manual_seed(0)
@@ -244,7 +244,7 @@ def run(asked: argparse.Namespace) -> int:
 
 
 def entry(info: Any, dtype: Any, asked: argparse.Namespace) -> dict[str, Any]:
-    """What became of the samples of one operation."""
+    """The outcome of the samples of one operation."""
     counts: dict[str, Any] = dict.fromkeys(("here", "parts", "aten", "unstable", "wrong", "untraced", "late"), 0)
     said: dict[str, str] = {}
     ends = time.monotonic() + asked.entry_seconds

@@ -150,7 +150,7 @@ def test_an_operand_of_a_matmul_is_not_computed_again_for_each_column() -> None:
 
 
 def test_padding_with_a_number_is_copied_once_and_with_it_the_choice() -> None:
-    """The choice between the picture and the number is stored, and nobody asks for the padding after that."""
+    """The selected values are stored once, so that no window computes the padding mask again."""
 
     def pooled(size: int) -> LazyBuffer:
         image = Tensor(unread(16, size, size)).requires_grad_()

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,10 +73,11 @@ def kernel_passes(trace: Trace, number: int, spec: ProgramSpec, pipeline: Pipeli
     places = _Places(trace, number, spec)
     first = PassRun("", spec.name, None)
     function = spec.lines[: next(at for at, line in enumerate(spec.lines) if line.text.startswith("}")) + 1]
-    rendered = places.lines([(line.text, _number(spec, line.uops)) for line in function if line.text], {})
+    line_of = _numbers(spec)
+    rendered = places.lines([(line.text, line_of(line.uops)) for line in function if line.text], {})
     roots = program_roots(spec.uops)  # what stands for no single UOp
     listed = assembly_lines(spec, assembly, arch=compiler.choice.arch)
-    machine_code = [(line.text, 0 if line.uops == roots else _number(spec, line.uops)) for line in listed]
+    machine_code = [(line.text, 0 if line.uops == roots else line_of(line.uops)) for line in listed]
     passes = _sequence(first, rendered, runs, times, places, machine_code)
     about = [Remark(text, *places.subject(line)) for line, text in remarks]
     return LLVMPasses(spec.name, compiler.cpu, str(pipeline), passes, about)
@@ -175,9 +176,10 @@ def _ask(job: Mapping[str, Any]) -> tuple[str, str]:
     return done.stdout[:MOST_BYTES].decode("utf-8", "replace"), said
 
 
-def _number(spec: ProgramSpec, uops: Sequence[Any]) -> int:
-    """The line of debug information of a listing's line: the place of its first UOp, from 1; 0 where it has none."""
-    return _places_of(spec).get(uops[0], 0) if uops else 0
+def _numbers(spec: ProgramSpec) -> Callable[[Sequence[Any]], int]:
+    """Gives the line of debug information of a listing's line: the place of its first UOp, from 1; 0 without one."""
+    places = _places_of(spec)
+    return lambda uops: places.get(uops[0], 0) if uops else 0
 
 
 def _places_of(spec: ProgramSpec) -> dict[Any, int]:
